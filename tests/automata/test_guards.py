@@ -110,7 +110,8 @@ CONSUMERS = {
     "automata/succession.py following": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py complement": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py subsets": "test_conjunction_and_negation_carry_guards",
-    "automata/construct.py _check_letters": "test_then_that_moves_what_waits_refuses_guards",
+    "automata/construct.py _asks": "test_then_that_moves_what_waits_refuses_guards",
+    "automata/construct.py _pointed": "test_then_under_point_keeps_guards",
     "automata/succession.py remaining": "test_then_that_moves_what_waits_refuses_guards",
     "automata/succession.py _First": "test_then_that_moves_what_waits_refuses_guards",
     "automata/succession.py first": "test_then_that_moves_what_waits_refuses_guards",
@@ -774,7 +775,20 @@ def test_stepping_asks_guards(monkeypatch: pytest.MonkeyPatch) -> None:
     assert match.variables == {"x": (0,), "y": (2,)}
 
 
-@pytest.mark.parametrize("model", ["POINT", "ACTIVE_OFFICE", "COMPLETE_HISTORY"])
+def test_then_under_point_keeps_guards() -> None:
+    """A store at the end of the left side, which has one already, and guards on both sides."""
+    table = pa.table({"type": list("ABACCBCAC"), "ts": [1, 2, 3, 3, 5, 6, 7, 7, 9], "v": [1, 5, 2, 4, 3, 3, 6, 1, 9]})
+    for pattern in (
+        "A AS x THEN (B ; C AS y) FILTER y.v > x.v",
+        "(A ;[< 5] B) THEN (B ; C)",
+        "A THEN (B ;[< 5] C)",
+        "(A ; B) ;[< 3] (A THEN (B : C))",
+    ):
+        query = cepheid.query(f"SELECT * WHERE {pattern} TIME MODEL POINT")
+        assert sorted(map(str, query.run(table))) == sorted(map(str, query.run(table, engine="reference"))) != [], pattern
+
+
+@pytest.mark.parametrize("model", ["ACTIVE_OFFICE", "COMPLETE_HISTORY"])
 def test_then_that_moves_what_waits_refuses_guards(model: str) -> None:
     for pattern in ("A AS x THEN (B ; C AS y) FILTER y.v > x.v", "(A ;[< 5] B) THEN (B ; C)", "A THEN (B ;[< 5] C)"):
         query = cepheid.query(f"SELECT * WHERE {pattern} TIME MODEL {model}")

@@ -109,7 +109,7 @@ def test_patterns_without_guards_give_their_matches_on_all_ways(monkeypatch: pyt
 
 
 COMPLEMENTED = dataclasses.replace(SUCCEEDING, models=SUCCEEDING_GUARDED.models)
-"""THEN whose right sides are negated too; under POINT no guard could ask."""
+"""THEN whose right sides are negated too; under ACTIVE_OFFICE and COMPLETE_HISTORY no guard could ask."""
 
 
 @pytest.mark.parametrize("fragment", [NEGATING, COMPLEMENTED], ids=["negation", "THEN"])

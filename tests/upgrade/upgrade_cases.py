@@ -39,6 +39,7 @@ QUERIES = {
     "count": f"SELECT COUNT(*) WHERE A+ AS x ; B AS y {KEYED}",
     "trackers": "SELECT * WHERE NXT(A AS x ; B AS y) : C AS z PARTITION BY k WITHIN 80 seconds",
     "point": f"SELECT * WHERE A AS x THEN (B AS y ; C AS z) {KEYED} TIME MODEL POINT",
+    "point_guarded": f"SELECT * WHERE A AS x THEN (B AS y ;[<= 5 seconds] C AS z) {KEYED} TIME MODEL POINT",
     "then_first": f"SELECT * WHERE A AS x THEN (B AS y ; C AS z) {KEYED} TIME MODEL ACTIVE_OFFICE",
     "then_least": "SELECT * WHERE NXT(A AS x THEN (B AS y ; C AS z)) ; A AS w PARTITION BY k WITHIN 60 seconds TIME MODEL COMPLETE_HISTORY",
     "guarded": f"SELECT * WHERE A AS x ;[<= 5 seconds] B AS y ; C AS z FILTER z.v > x.v AND y.s = x.s {KEYED}",
@@ -56,6 +57,8 @@ QUERIES = {
     f" SELECT * WHERE B AS y ; P AS p {KEYED}",
     "made_next": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
     " SELECT * WHERE C AS z THEN P AS p ; D AS w PARTITION BY k WITHIN 20 seconds TIME MODEL SNOOPIB",
+    "made_point": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
+    " SELECT * WHERE C AS z THEN P AS p ; D AS w PARTITION BY k WITHIN 20 seconds TIME MODEL POINT",
     "made_restricted": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
     " SELECT RESTRICTED * WHERE P AS p ; D AS w PARTITION BY k WITHIN 20 seconds CONSUME BY PARTITION",
     "absence_from_start": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 9 seconds FROM START PARTITION BY k WITHIN 6 seconds",
@@ -80,6 +83,7 @@ BUCKETS = {
     "bucket_negated": ["negated", "unless"],
     "bucket_restricted": ["restricted"],
     "bucket_then": ["point", "then_first", "then_least"],
+    "bucket_point": ["point_guarded", "made_point"],
     "bucket_having": ["having"],
     "bucket_made": ["made", "made_later", "last"],
     "bucket_made_next": ["made_next", "made_restricted"],

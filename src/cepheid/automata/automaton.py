@@ -119,7 +119,8 @@ class Negated:
     """A negated pattern with guards: an evaluation finds its matches, of which only the intervals matter.
 
     automaton: of the pattern, hidden, with all its marks empty. window, count: no match of it is longer. text: the pattern. earlier: whether it
-    may begin before the event that is read first. timed: then it counts from the first event of the time at which it begins.
+    may begin before the event that is read first. timed: then it counts from the first event of the time at which it begins. ends: not where its
+    matches begin matters, but the first event of the time at which they end.
     """
 
     automaton: Automaton
@@ -128,3 +129,4 @@ class Negated:
     text: str
     earlier: bool = False
     timed: bool = False
+    ends: bool = False

@@ -35,7 +35,7 @@ from cepheid.automata.transition import BEGINS, ENDS, SHOWN, Transition, order
 from cepheid.errors import REFERENCE_HELP, BindError, LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical import plan
-from cepheid.logical.beginnings import begins_anywhere, begins_earlier, spans
+from cepheid.logical.beginnings import begins_anywhere, begins_earlier, points, spans
 from cepheid.logical.describe import describe
 from cepheid.logical.durations import longest
 from cepheid.logical.predicates import tests_type
@@ -57,13 +57,14 @@ if TYPE_CHECKING:
 class _Asked(NamedTuple):
     """A negated pattern of which a guard asks when a match began that has ended.
 
-    body: its fragment. parts: how many parts in which strategies choose there were by then. timed: see `Negated`.
+    body: its fragment. parts: how many parts in which strategies choose there were by then. timed, ends: see `Negated`.
     """
 
     pattern: Pattern
     body: Fragment
     parts: int
     timed: bool
+    ends: bool
 
 
 @dataclass
@@ -139,10 +140,11 @@ class Constructor(States):
         return Part(pattern.strategy, hide(self._fitted(body)), bounds.window, bounds.count, self.text(pattern))
 
     def _negated(self, asked: _Asked) -> Negated:
-        pattern, body, parts, timed = asked
+        pattern, body, parts, timed, ends = asked
         bounds = hoist(pattern)[1] & Windows(window=longest(pattern))
         found = self._with_parts(hide(project(self._fitted(body), ())), self.chosen[:parts])
-        return Negated(found, bounds.window, bounds.count, self.text(pattern), earlier=begins_earlier(pattern), timed=timed)
+        earlier = begins_earlier(pattern) and not ends
+        return Negated(found, bounds.window, bounds.count, self.text(pattern), earlier=earlier, timed=timed, ends=ends)
 
 
 def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
@@ -263,14 +265,14 @@ def either(states: States, operands: Sequence[Fragment]) -> Fragment:
 
 def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     """`p ; q` and `p : q`, with optional items and gaps; and THEN."""
-    for place in reversed(range(len(pattern.links))):
-        if pattern.links[place].model is TimeModel.POINT and _several(constructor.automaton(constructor.build(pattern.items[place + 1]))):
-            return _behind_point(constructor, pattern, place)
-    return _linked(constructor, pattern, constructor.build(pattern.items[0]))
+    place = points(pattern)
+    return (
+        _linked(constructor, pattern, constructor.build(pattern.items[0])) if place is None else _behind_point(constructor, pattern, place)
+    )
 
 
 def _behind_point(constructor: Constructor, pattern: plan.Sequence, place: int) -> Fragment:
-    """A sequence of which one link, the last of its kind, is THEN of several events under POINT: its sides do not stand one behind the other."""
+    """A sequence with THEN under POINT of what may begin anywhere, at the last such link: its sides do not stand one behind the other."""
     items, links = pattern.items, pattern.links
     before = items[0] if place == 0 else plan.Sequence(items[: place + 1], links[:place], span=pattern.span)
     both = plan.Sequence((before, items[place + 1]), (links[place],), span=pattern.span)
@@ -281,16 +283,27 @@ def _behind_point(constructor: Constructor, pattern: plan.Sequence, place: int) 
 
 
 def _pointed(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
-    """`p THEN q` under POINT, q of several events."""
-    (link,) = pattern.links
-    if any(map(begins_earlier, pattern.items)):
-        raise unsupported(link, what="THEN of several events under TIME MODEL POINT beside an event that a match makes")
-    before, body = map(constructor.build, pattern.items)
-    moved, automata = _moved_on(constructor, link), [constructor.automaton(each) for each in (before, body)]
-    _check_letters(constructor, link, automata)
-    told = completing(automata[1], link.span)
-    _join(constructor, told.tracker)
-    return pointed(constructor, before, body, told, constructor.alphabet, moved, span=link.span)
+    """`p THEN q` under POINT: by letters alone, or by guards at the end of q, where no q has ended between the time of the end of p and this one."""
+    (link,), (first, item) = pattern.links, pattern.items
+    before, body = constructor.build(first), constructor.build(item)
+    moved, automaton = _moved_on(constructor, link), constructor.automaton(body)
+    asks = constructor.compares or any(map(begins_earlier, pattern.items)) or bool(before.pending) or _asks(automaton)
+    told = None if asks or _asks(constructor.automaton(before)) else completing(automaton)
+    if told is not None:
+        states, alphabet = constructor.states, constructor.alphabet
+        _join(constructor, told.tracker)
+        found = pointed(constructor, before, body, told, constructor.alphabet, moved)
+        if found is not None:
+            constructor.moved = True
+            return found
+        constructor.states, constructor.alphabet = states, alphabet
+    name = f"end of {constructor.text(first)}"
+    stores, tests = _aged(constructor, plan.Interval(1, None), name)
+    since, ask = _latest(constructor, item, constructor.build(item), name, "ended earlier", ">=", ends=True)
+    stores |= since
+    before = before.changed(lambda move: dataclasses.replace(move, writes=move.writes | stores) if move.target in before.finals else move)
+    body = body.changed(lambda move: constructor.guards.asking(move, (*tests, ask)) if move.target in body.finals else move)
+    return shuffle(constructor, before, body, constructor.alphabet, ends_last=True)
 
 
 def _first(constructor: Constructor, link: plan.Link, body: Fragment, automaton: Automaton, moved: int, *, histories: bool) -> Fragment:
@@ -304,7 +317,7 @@ def _first(constructor: Constructor, link: plan.Link, body: Fragment, automaton:
 def _check_letters(constructor: Constructor, link: plan.Link, sides: Iterable[Automaton]) -> None:
     """Raise NotSupportedError for THEN that moves what waits, beside comparisons of events."""
     constructor.moved = True
-    if constructor.compares or any(side.alphabet.guards or any(move.parts for move in side.transitions) for side in sides):
+    if constructor.compares or any(map(_asks, sides)):
         assert link.model is not None
         raise unsupported(
             link, what=f"THEN of a pattern of several events under TIME MODEL {link.model.value}, beside comparisons of events,"
@@ -314,6 +327,11 @@ def _check_letters(constructor: Constructor, link: plan.Link, sides: Iterable[Au
 def _join(constructor: Constructor, tracker: Tracker) -> None:
     constructor.alphabet = dataclasses.replace(constructor.alphabet, trackers=(*constructor.alphabet.trackers, tracker))
     fitted(constructor.alphabet)  # or the tracker would reach the bits of guards
+
+
+def _asks(automaton: Automaton) -> bool:
+    """Whether letters alone do not tell its matches: guards or strategies do."""
+    return bool(automaton.alphabet.guards) or any(move.parts for move in automaton.transitions)
 
 
 def _several(automaton: Automaton) -> bool:
@@ -395,7 +413,7 @@ def _next(
     if model in HISTORIES and _several(automaton):
         return _first(constructor, link, body, automaton, bit, histories=HISTORIES[model]), waits, frozenset()
     through = THROUGH.get(model, False)
-    letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))
+    letters = not _asks(automaton)
     constructor.moved |= not earlier
     if letters and not (constructor.compares or earlier):
         states = constructor.states
@@ -689,13 +707,21 @@ def _refusing(
 
 
 def _latest(
-    constructor: Constructor, negated: Pattern, body: Fragment, name: str, kind: str, operator: str, *, timed: bool = False
+    constructor: Constructor,
+    negated: Pattern,
+    body: Fragment,
+    name: str,
+    kind: str,
+    operator: str,
+    *,
+    timed: bool = False,
+    ends: bool = False,
 ) -> tuple[frozenset[Store], Compares]:
     """What stores a place, and what compares it with the greatest start of the matches of a negated pattern that have ended.
 
-    body: its fragment. timed: see `Negated`.
+    body: its fragment. timed, ends: see `Negated`.
     """
-    constructor.negated.append(_Asked(negated, body, len(constructor.chosen), timed))
+    constructor.negated.append(_Asked(negated, body, len(constructor.chosen), timed, ends))
     register = constructor.guards.register(name)
     latest = plan.Derived(kind, len(constructor.negated) - 1, constructor.text(negated))
     return frozenset({Store(register, Now(PLACE))}), Compares(Before(register), operator, latest)

@@ -64,10 +64,11 @@ MAX_MOVES = 50_000
 """Moves that ALL may make before trimming."""
 
 
-def shuffle(states: States, left: Fragment, right: Fragment, alphabet: Alphabet) -> Fragment:
+def shuffle(states: States, left: Fragment, right: Fragment, alphabet: Alphabet, *, ends_last: bool = False) -> Fragment:
     """Both runs over the same events, whichever begins or ends first; an event may be in both (event-algebra, definition 2.6, its `+`).
 
-    While one runs, the other has not begun yet, or is done, or runs too. At most (l + 1) * (r + 1) states. Raises LimitError past `MAX_MOVES`.
+    While one runs, the other has not begun yet, or is done, or runs too. ends_last: only where the right one ends after the left one has. At most
+    (l + 1) * (r + 1) states. Raises LimitError past `MAX_MOVES`.
     """
     sides = [idle(left), idle(right)]
     start = (left.initial, right.initial)
@@ -80,6 +81,8 @@ def shuffle(states: States, left: Fragment, right: Fragment, alphabet: Alphabet)
                 target, masks = (a.target, b.target), alphabet.both(a, b)
                 if target == start or masks is None:
                     continue  # one of them begins the match
+                if ends_last and b.target == DONE and pair[0] != DONE:
+                    continue
                 if target not in numbers:
                     numbers[target] = states.state()
                     todo.append(target)
@@ -87,7 +90,7 @@ def shuffle(states: States, left: Fragment, right: Fragment, alphabet: Alphabet)
                 moves.append(Transition(numbers[pair], numbers[target], *both))
         if len(moves) > MAX_MOVES:
             raise LimitError(
-                f"ALL needs more than {MAX_MOVES} moves of the automaton here (MAX_MOVES)",
+                f"{'THEN under TIME MODEL POINT' if ends_last else 'ALL'} needs more than {MAX_MOVES} moves of the automaton here (MAX_MOVES)",
                 help="take fewer operands, or shorter ones: the moves of each are multiplied by those of the others",
             )
     # Where both are done no event is read.

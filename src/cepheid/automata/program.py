@@ -203,6 +203,7 @@ class Program:
         rarer += [("ahead", ahead)] if (ahead := [tracker.bit for tracker in alphabet.trackers if tracker.ahead]) else []
         rarer += [("earlier", earlier)] if (earlier := [number for number, each in enumerate(automaton.negated) if each.earlier]) else []
         rarer += [("timed", timed)] if (timed := [number for number, each in enumerate(automaton.negated) if each.timed]) else []
+        rarer += [("ends", ends)] if (ends := [number for number, each in enumerate(automaton.negated) if each.ends]) else []
         text = canonical_text(
             (automaton.states, automaton.initial, sorted(automaton.finals), list(map(_written, automaton.transitions)), *meant, *rarer)
         )

@@ -220,6 +220,8 @@ def test_text(test: Test, names: Sequence[str]) -> str:
     match test:
         case Compares(before=before, now=Derived(kind=kind, negated=negated)):
             place = term_text(before, names)
+            if kind == "ended earlier":
+                return f"no {negated} after the time of {place} and before this time"
             if kind in {"ended before begin", "ended by begin"}:
                 return f"no {negated} between {place} and where this event begins"
             return f"no {negated} between {place} and this event" if kind == "ended before" else f"no {negated} since {place}"

@@ -283,17 +283,15 @@ class Completing(NamedTuple):
     others: tuple[Transition, ...]
 
 
-def completing(automaton: Automaton, span: Span) -> Completing:
+def completing(automaton: Automaton) -> Completing | None:
     """What tells at which events a match ends, wherever in the partition it began. The tracker comes behind those of the automaton's alphabet.
 
-    automaton: q, without guards and parts. span: of THEN. Raises LimitError past `MAX_COMPLEMENT` and `MAX_TRACKER_STATES`.
+    automaton: q, without guards and parts. None past `MAX_COMPLEMENT` and `MAX_TRACKER_STATES`: then a guard asks.
     """
     sets = subsets(automaton, goes_on=True)
-    if sets is None:
-        raise _limit("POINT", span, MAX_COMPLEMENT, "moves of the complement of its right side (MAX_COMPLEMENT)")
-    found = _merged(sets, automaton.alphabet.types)
-    if len(found) > MAX_TRACKER_STATES:
-        raise _limit("POINT", span, MAX_TRACKER_STATES, "states of a tracker (MAX_TRACKER_STATES)")
+    found = [] if sets is None else _merged(sets, automaton.alphabet.types)
+    if not 0 < len(found) <= MAX_TRACKER_STATES:
+        return None
     tracker = Tracker(automaton.alphabet.width, len(found), ())
     moves: list[Transition] = []
     told: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
@@ -333,11 +331,10 @@ RUNS, SAME_TIME, LATER, AT_ENDS = range(4)
 """Under POINT: p has not ended; it has, at this time; no match of q has ended at a later time; the first have, at this time."""
 
 
-def pointed(states: States, before: Fragment, body: Fragment, told: Completing, alphabet: Alphabet, moved: int, *, span: Span) -> Fragment:
+def pointed(states: States, before: Fragment, body: Fragment, told: Completing, alphabet: Alphabet, moved: int) -> Fragment | None:
     """The matches of p (before) with those of q (body) that are next under POINT: both run over the same events, whichever begins first.
 
-    told: of q; the alphabet has its tracker. moved: as for `following`. span: of THEN. At most 4 (p + 1) (q + 1) states. Raises LimitError past
-    `MAX_BESIDE`.
+    told: of q; the alphabet has its tracker. moved: as for `following`. At most 4 (p + 1) (q + 1) states. None past `MAX_BESIDE`: then guards ask.
     """
     now, later, whenever = Transition(0, 0, forbids=moved), Transition(0, 0, moved), Transition(0, 0)
     # By phase, and whether this match of q ends: the next phase, and what the event must say.
@@ -377,7 +374,7 @@ def pointed(states: States, before: Fragment, body: Fragment, told: Completing, 
                 to = final if phase == DONE else numbers[target]
                 moves.append(dataclasses.replace(both, source=numbers[source], target=to, requires=found[0], forbids=found[1]))
         if len(moves) > MAX_BESIDE:
-            raise _limit("POINT", span, MAX_BESIDE, "moves of the automaton (MAX_BESIDE)")
+            return None
     return Fragment(numbers[start], frozenset({final}), tuple(moves), all_pending((before, body)))
 
 

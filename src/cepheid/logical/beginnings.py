@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cepheid.language.syntax import TimeModel
 from cepheid.logical import plan
 from cepheid.logical.variables import operands
 
@@ -25,8 +26,28 @@ def begins_earlier(pattern: Pattern) -> bool:
 
 
 def begins_anywhere(pattern: Pattern) -> bool:
-    """Whether an event that is not the first may say where a match begins: under ALL, of which each operand may begin earlier."""
-    return (isinstance(pattern, plan.All) and begins_earlier(pattern)) or _of_first(pattern, begins_anywhere)
+    """Whether an event that is not the first may say where a match begins: of patterns that run beside each other, one of which may begin earlier."""
+    beside = isinstance(pattern, plan.All) or (isinstance(pattern, plan.Sequence) and points(pattern) is not None)
+    return (beside and begins_earlier(pattern)) or _of_first(pattern, begins_anywhere)
+
+
+def points(pattern: plan.Sequence) -> int | None:
+    """The last link of a sequence that is THEN under POINT, where its right side may begin before the left one ends; None without one.
+
+    That is where it may have several events, or may begin before the event that is read first.
+    """
+    for place in reversed(range(len(pattern.links))):
+        item = pattern.items[place + 1]
+        if pattern.links[place].model is TimeModel.POINT and (begins_earlier(item) or not _is_single(item)):
+            return place
+    return None
+
+
+def _is_single(pattern: Pattern) -> bool:
+    """Whether each match is surely of one event."""
+    if isinstance(pattern, plan.Named | plan.Project | plan.Filter | plan.Or | plan.And):
+        return all(map(_is_single, operands(pattern)))
+    return isinstance(pattern, plan.Event)
 
 
 def spans(pattern: Pattern) -> bool:
@@ -36,9 +57,10 @@ def spans(pattern: Pattern) -> bool:
 
 def _of_first(pattern: Pattern, holds: Callable[[Pattern], bool]) -> bool:
     """Whether it holds for a part with which a match may begin."""
-    for part in operands(pattern):
+    beside = points(pattern) if isinstance(pattern, plan.Sequence) else None
+    for place, part in enumerate(operands(pattern)):
         if holds(part):
             return True
-        if isinstance(pattern, plan.Sequence) and not isinstance(part, plan.Optional):
+        if isinstance(pattern, plan.Sequence) and not isinstance(part, plan.Optional) and (beside is None or place > beside):
             return False
     return False

@@ -135,7 +135,8 @@ class Derived(Expression):
 
     kind: "place": how many came before. "ended", "ended before": the greatest place at which a match of a negated pattern began that has ended, with
     this event or before it; -1 without one. "ended before begin": before the place where this event begins. "ended by begin": by the first event of
-    the time at which this event begins. number, negated: of that pattern, and its text.
+    the time at which this event begins. "ended earlier": the greatest first place of a time before this one at which a match of it ended. number,
+    negated: of that pattern, and its text.
     """
 
     kind: str

@@ -55,7 +55,7 @@ class QueryFragment:
     whether `:` stands anywhere. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. many: over more,
     too, with arithmetic, OR and NOT. previous: prev. lag: attributes of events before. index: conditions on $index.
     spans: whether windows inside are all of events, around sequences.
-    from_start: how often an absence counts from the start of a match (not with limits and counts).
+    from_start: how often an absence counts from the start of a match (not with ANY, limits and counts).
     absence, partition, having, consume, limit, count: how often a query has that clause (another NOT FOLLOWED BY after one), from 0 to 1. unit: of
     durations in the text ("" for a numeric time column, else for example "s"). models: the time models of queries with THEN ("" is the default).
     layers: most EVENT definitions.
@@ -269,7 +269,7 @@ RESTRICTING = QueryFragment(
 """The operators of the event algebra, under RESTRICTED: what its own detector runs."""
 
 SUCCEEDING_GUARDED = dataclasses.replace(
-    CONTRADICTING, operators=(*CHOOSING.operators, ("then", 16)), models=("", "CAYUGA", "SNOOPIB", "ODE")
+    CONTRADICTING, operators=(*CHOOSING.operators, ("then", 16)), models=("", "CAYUGA", "SNOOPIB", "ODE", "POINT")
 )
 """THEN of and around patterns that compare events."""
 
@@ -390,6 +390,8 @@ class QueryGenerator:
         where = self._postfixes(pattern)
         strategy = random.choice(fragment.strategies)
         started = "FROM START" in where
+        if started and strategy == "ANY":
+            strategy = ""  # which match it takes is open, and so is whether that one is given
         # One match is nothing to count.
         counted = random.random() < fragment.count and strategy not in {"ANY", "RESTRICTED"} and not started
         targets = "COUNT(*)" if counted else self._targets(pattern)

@@ -4,7 +4,8 @@ A partial match is refused if a negated pattern has a match that began after som
 is before the negation (`; NOT n ;`). So of all matches of the pattern that have ended, the greatest start decides (event-algebra, Figure 2): one
 number for each negated pattern and partition. It is a value of each event, and a guard compares it with the place that a partial match has stored.
 Places count the events that are read, so events that can change nothing may be left out. Where what is next goes by times (THEN) and matches may
-begin before the event that is read first, the place is that of the first event of the time at which a match began.
+begin before the event that is read first, the place is that of the first event of the time at which a match began. Under POINT it is that of the time
+at which one has ended, before this one.
 
 Comes in: events. Goes out: to the evaluation inside, the same events with these values; from it, its matches. A negated pattern has an evaluation of
 its own, which gives the match with the greatest start of each event that ends one; it reads a batch before the evaluation inside does.
@@ -13,6 +14,8 @@ its own, which gives the match with the greatest start of each event that ends o
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,7 +62,9 @@ class Negating(Around):
         self._window = None if program.automaton.parts else bounds.get("window")
         self._start = start
         self._runs = [start(*each) for each in self._negated]
-        self._ended = Ended(len(self._runs), timed=True in self._begun)
+        ends = [number for number, each in enumerate(program.automaton.negated) if each.ends]
+        self._ends = dict(zip(ends, itertools.count(1 + len(self._runs)), strict=False))
+        self._ended = Ended(len(self._runs), ends=len(ends), timed=bool(ends) or True in self._begun)
 
     def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, as `Evaluation.chunks`."""
@@ -73,8 +78,10 @@ class Negating(Around):
                 seen.keep(begins[False], past)
         for number, run in enumerate(self._runs):
             given = dataclasses.replace(events, values=_with(events, made), vetoed=None)
-            ended, before = seen.latest(number, run.chunks(given), self._begun_by[number])
+            ended, before = seen.latest(number, run.chunks(given), self._begun_by[number], ends=number in self._ends)
             made |= {Derived("ended", number): ended, Derived("ended before", number): before}
+            if number in self._ends:
+                made[Derived("ended earlier", number)] = seen.earlier(number, self._ends[number], ended)
             if number in self._past:
                 asked, past = self._past[number]
                 by = asked.kind == "ended by begin"
@@ -175,10 +182,12 @@ def negating(
 def _within(negated: Negated, program: Program, bounds: Bounds) -> Bounds:
     """The bounds of a negated pattern: of each trigger the match with the greatest start.
 
-    It matters inside a match alone, so it is no longer than this may be; but a strategy inside the pattern compares matches of any length.
+    It matters inside a match alone, so it is no longer than this may be. But strategies inside the pattern compare matches of any length, and POINT
+    does.
     """
-    around = [] if program.automaton.parts else [bounds.get("window")]
-    around_count = [] if program.automaton.parts else [bounds.get("count_window")]
+    alone = negated.ends or program.automaton.parts
+    around = [] if alone else [bounds.get("window")]
+    around_count = [] if alone else [bounds.get("count_window")]
     window = min((each for each in (negated.window, *around) if each is not None), default=None)
     count = min((each for each in (negated.count, *around_count) if each is not None), default=None)
     # The match of the greatest start is not that of the greatest begin.
@@ -193,13 +202,13 @@ def _section(sections: Mapping[str, Any], number: int) -> dict[str, Any]:
 class Ended(Store):
     """Of each partition how many events it has had, and for each negated pattern the greatest start of its matches that have ended, plus 1.
 
-    timed: then also the time of the last event, and the first place of that time.
+    ends: of so many of them also what it was before the time of the last event. timed: then also this time, and its first place.
     """
 
     records: Array
 
-    def __init__(self, negated: int, *, timed: bool) -> None:
-        super().__init__(records=np.zeros(1 + negated + 2 * timed, np.int64))
+    def __init__(self, negated: int, *, ends: int, timed: bool) -> None:
+        super().__init__(records=np.zeros(1 + negated + ends + 2 * timed, np.int64))
         self._timed = timed
 
     def dump(self) -> Array:
@@ -253,6 +262,9 @@ class _Segments:
         self._after = before.copy()
         self._after[self._present, 0] += self._counts
 
+    def _sorted(self, values: Array) -> Array:
+        return values if self._order is None else values[self._order]
+
     def _unsorted(self, values: Array) -> Array:
         if self._order is None:
             return values
@@ -272,20 +284,38 @@ class _Segments:
 
         begins: where each begins. That is the place of an event which came in, and is itself remembered.
         """
-        times, places = (column if self._order is None else column[self._order] for column in (self._times, self.places))
-        first = np.diff(times, prepend=0) != 0
-        last = self._before[self._present]
-        first[self._firsts] = (last[:, 0] == 0) | (times[self._firsts] != last[:, -2])
-        found = self._greatest(np.where(first, places, 0), last[:, -1])
-        ends = self._firsts + self._counts - 1
-        self._after[self._present, -2:] = np.column_stack([times[ends], found[ends]])
-        moments = self._unsorted(found)
+        moments = self._unsorted(self._moments).copy()
         earlier = begins < self.places
         self._keep(np.flatnonzero(~earlier & (moments < self.places)), moments, past)
         made = np.flatnonzero(earlier)
         moments[made] = past.at(self._owners(made), begins[made])
         self._keep(made, moments, past)
         return moments
+
+    @cached_property
+    def _moments(self) -> Array:
+        """Of each event, in the order of partitions, the first place of its time. The last is kept."""
+        times, places = self._sorted(self._times), self._sorted(self.places)
+        first = np.diff(times, prepend=0) != 0
+        last = self._before[self._present]
+        first[self._firsts] = (last[:, 0] == 0) | (times[self._firsts] != last[:, -2])
+        found = self._greatest(np.where(first, places, 0), last[:, -1])
+        ends = self._firsts + self._counts - 1
+        self._after[self._present, -2:] = np.column_stack([times[ends], found[ends]])
+        return found
+
+    def earlier(self, number: int, column: int, ended: Array) -> Array:
+        """Of each event what `ended` was at the last event of an earlier time; -1 without one. column: where the records keep it."""
+        before = self._before[self._present]
+        base = np.repeat(self._sorted(self.places)[self._firsts], self._counts)
+        since = (
+            self._moments - base
+        )  # places of this batch in front of the time of each event; less than 0 where that began before the batch
+        found = self._sorted(ended)[np.maximum(np.repeat(self._firsts, self._counts) + since - 1, 0)]
+        found = np.where(since > 0, found, np.repeat(before[:, number + 1] - 1, self._counts))
+        found = np.where(since < 0, np.repeat(before[:, column] - 1, self._counts), found)
+        self._after[self._present, column] = found[self._firsts + self._counts - 1] + 1
+        return self._unsorted(found)
 
     def at_begin(self, ended: Array, before: Array, begins: Array, past: Past, *, by: bool) -> Array:
         """Of each event the greatest start of the matches that have ended before a place where it begins, or by it; ended, before: as of `latest`."""
@@ -300,21 +330,23 @@ class _Segments:
         owners: Array = self._kept[np.repeat(self._segment_partition, self._lengths)[events]]
         return owners
 
-    def latest(self, number: int, chunks: Iterator[Chunk], begun: Past | None) -> tuple[Array, Array]:
+    def latest(self, number: int, chunks: Iterator[Chunk], begun: Past | None, *, ends: bool) -> tuple[Array, Array]:
         """Of each event the greatest start of the matches in these chunks that have ended, with it or before it.
 
-        begun: where events began, of a pattern that may begin before the event that is read first: then the chunks have all its intervals.
+        begun: where events began, of a pattern that may begin before the event that is read first: then the chunks have all its intervals. ends: not
+        their starts, but the first places of the times at which they end.
         """
         starts: Array = np.zeros(len(self.places), np.int64)
         for chunk in chunks:
             rows = self._cuts[chunk.segments] + chunk.ends - self._base[chunk.segments]
-            if begun is None:
+            if ends:
+                starts[rows] = self._unsorted(self._moments)[rows] + 1
+            elif begun is None:
                 starts[rows] = chunk.starts + 1
             else:
                 owners = self._kept[self._segment_partition[chunk.segments]]
                 np.maximum.at(starts, rows, begun.at(owners, chunk.starts) + 1)
-        if self._order is not None:
-            starts = starts[self._order]
+        starts = self._sorted(starts)
         before = self._before[self._present, number + 1]
         ended = self._greatest(starts, before)
         earlier = np.concatenate([np.zeros(1, np.int64), ended[:-1]])[: len(ended)]
