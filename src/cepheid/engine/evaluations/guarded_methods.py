@@ -152,9 +152,11 @@ def _refused(negated: Negated) -> str:
 
 def _negated(negated: Negated, terms: Terms) -> str:
     """What a negated pattern keeps."""
-    bounded = negated.window is not None or negated.count is not None or terms.window is not None or terms.count_window is not None
-    how = "within the window" if bounded else "which grow with its marked events, for no window bounds them"
-    return f"for {negated.text}: its partial matches {how}, and the start of the last match"
+    own = negated.window is not None or negated.count is not None
+    # Under POINT it may begin before the match around it does.
+    bounded = own or (not negated.ends and (terms.window is not None or terms.count_window is not None))
+    how = f"within {'its' if negated.ends else 'the'} window" if bounded else "which grow with its marked events, for no window bounds them"
+    return f"for {negated.text}: its partial matches {how}, and the {'time' if negated.ends else 'start'} of the last match"
 
 
 class GuardedMethod(_Guards):
