@@ -269,6 +269,12 @@ FIELDS = (
 """Texts, as CSV has them: all are read as texts."""
 
 
+def test_numbers_beyond_all_doubles_stay_texts(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,c,d\n1e400,1e-400,1e300,0e999\n1e500,0,1e-300,0\n", encoding="utf-8")
+    table = files.streams([str(tmp_path / "t.csv")])[0].table()
+    assert table.schema.types == [pa.string(), pa.string(), pa.float64(), pa.float64()]
+
+
 @pytest.mark.parametrize("text", ['a,b\nx,"y', 'a,b\nx","y\n', 'a,b\n"x","y""\n', 'a,"b\n1,2\n'])
 def test_a_quote_that_is_never_closed(text: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")

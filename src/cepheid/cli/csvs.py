@@ -118,17 +118,20 @@ def pieces_of(path: Path, delimiter: str) -> Iterator[bytes]:
     Raises InputError for a quote that is never closed, and for a row of more than `MOST_BYTES`.
     """
     with opened(path) as file:
-        rest = bytearray()
+        rest, lines = bytearray(), 1
         while chunk := file.read(min(max(PIECE, len(rest)), MOST_BYTES - len(rest))):
             rest += chunk
             cut = end_of_rows(rest, delimiter)
             if rest[:cut].strip(b"\r\n"):
                 yield bytes(rest[:cut])
+            lines += rest.count(b"\n", 0, cut)
             del rest[:cut]
         if len(rest) == MOST_BYTES:
             raise InputError(f"{path} has a row of more than {MOST_BYTES:,} bytes", help="is a quote opened and never closed?")
-    if len(quotes_in(rest, delimiter)) % 2:
-        raise InputError(f'{path}: a quote (") is opened and never closed', help='double a quote within a text: "say ""so"""')
+    quotes = quotes_in(rest, delimiter)
+    if len(quotes) % 2:
+        line = lines + rest.count(b"\n", 0, int(quotes[-1]))
+        raise InputError(f'{path}, line {line}: a quote (") is opened and never closed', help='double a quote within a text: "say ""so"""')
     if rest.strip(b"\r\n"):
         # Arrow takes an empty last field behind a quoted one for a text where no line end follows.
         yield bytes(rest) + b"\n"

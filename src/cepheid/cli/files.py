@@ -307,7 +307,8 @@ def check_file(path: Path) -> None:
         raise InputError(f"{path} is a directory, not a file of events", help=f"for the files in it: '{path / '*.csv'}', in quotes")
     if not path.exists():
         near = _near(path)
-        raise InputError(f"there is no file {path}", help=f"did you mean {near}?" if near else ())
+        piped = "the standard input is read by cepheid watch QUERY" if str(path) == "-" else ()
+        raise InputError(f"there is no file {path}", help=f"did you mean {near}?" if near else piped)
     ending = ending_of(path)
     if ending not in FORMATS:
         raise InputError(

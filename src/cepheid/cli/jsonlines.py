@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -260,8 +261,15 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"JSON has no {constant}")
 
 
-DECODER = json.JSONDecoder(parse_constant=_refuse)
-"""What JSON says; Python itself would take NaN and Infinity, too."""
+def _double(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text} is beyond what a double holds")
+    return value
+
+
+DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_double)
+"""What JSON says; Python itself would take NaN and Infinity, too, and make the second of numbers that are too large."""
 
 
 def a(kind: str) -> str:

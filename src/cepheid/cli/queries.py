@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cepheid
+from cepheid.cli.texts import ending_of
 from cepheid.errors import CepheidError, InputError, QuerySyntaxError
 from cepheid.language import parse_condition, syntax, to_text
 from cepheid.language.diagnose import open_brackets
@@ -30,7 +31,12 @@ def load(source: str, *, expression: bool, parameters: Iterable[str]) -> cepheid
     Raises InputError for a file that cannot be read and a parameter that is given twice, and the errors of the language.
     """
     text = source if expression else text_of(source)
-    listed = frozenset(lists(cepheid.query(text).tree))
+    try:
+        listed = frozenset(lists(cepheid.query(text).tree))
+    except QuerySyntaxError as error:
+        if not expression and ending_of(Path(source)) in (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet"):
+            error.help = (f"{source} looks like a file of events: the query comes first, then the events", *error.help)
+        raise
     args: dict[str, object] = {}
     for given in parameters:
         name, value = parameter(given, listed=listed)

@@ -6,6 +6,8 @@ the readings that fit so far, so a file of any length takes constant memory, and
 
 from __future__ import annotations
 
+import math
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +31,9 @@ CODE = r"^[ \t]*[+-]?0[0-9xX]"
 
 WHOLE = r"^[+-]?[0-9]{16,}\z"
 """A whole number that may be one that no double holds."""
+
+FAR = r"^[+-]?[0-9.]*([eE][+-]?[0-9]{3,}|[0-9]{300,})\z"
+"""A number that may be beyond all doubles, or so small that it would be 0."""
 
 INT64_DIGITS = 18
 """An int64 holds each whole number of so many digits."""
@@ -74,9 +79,23 @@ class Reading:
         return column if column.type == self.kind else column.cast(self.kind)
 
 
+def _double(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:  # it is no number, which another check says
+        return None
+
+
 def _exact(texts: pa.Array) -> bool:
-    """Whether a double holds each whole number among some texts: two of them are never read as one."""
+    """Whether a double holds each whole number among some texts, and no other becomes infinite or 0: two are never read as one for their size."""
     trimmed = pc.utf8_trim(texts, TRIMMED)
+    far = pc.unique(trimmed.filter(pc.match_substring_regex(trimmed, FAR))).to_pylist()
+    if any(
+        math.isinf(value) or (value == 0 and re.search("[1-9]", text.lower().partition("e")[0]))
+        for text in far
+        if (value := _double(text)) is not None
+    ):
+        return False
     whole = trimmed.filter(pc.match_substring_regex(trimmed, WHOLE))
     short = pc.less_equal(pc.utf8_length(whole), INT64_DIGITS)
     numbers = pc.filter(whole, short).cast(pa.int64()).to_numpy(zero_copy_only=False)

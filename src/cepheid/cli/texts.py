@@ -36,6 +36,21 @@ def in_memory(piece: bytes) -> pa.BufferReader:
     return pa.BufferReader(buffer)
 
 
+def _other(path: Path) -> str | None:
+    """What a file that is no text looks like."""
+    with path.open("rb") as file:
+        begin = file.read(4)
+    return next((what for magic, what in MAGIC.items() if begin.startswith(magic)), None)
+
+
+MAGIC = {
+    b"PAR1": "it looks like Parquet: its name has to end in .parquet",
+    b"\x1f\x8b": "it is compressed, it seems: its name has to end in .gz",
+    b"(\xb5/\xfd": "it is compressed, it seems: its name has to end in .zst",
+}
+"""How files begin that are no text, and what they are."""
+
+
 def check_text(path: Path) -> None:
     """Raise InputError where a file is not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -48,6 +63,9 @@ def check_text(path: Path) -> None:
                 # `object` starts with what the chunk before left over; a character that is cut there has no line end in it.
                 line += error.object[: error.start].count(b"\n")
                 wrong = error.object[error.start]
+                other = _other(path)
+                if other is not None:
+                    raise InputError(f"{path} is no text", help=other) from None
                 raise InputError(f"{path}, line {line}: byte 0x{wrong:02x} is not UTF-8", help="save the file as UTF-8") from None
             line += chunk.count(b"\n")
     try:

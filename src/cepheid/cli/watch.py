@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 TICK = 0.2
 """Seconds without a line after which time moves by the clock, and between two such moves."""
 
-OTHER_FILES = "cepheid run QUERY FILE reads CSV, Parquet and Arrow files; watch reads JSON lines alone"
+OTHER_FILES = "cepheid run QUERY FILE reads CSV and Parquet files; watch reads JSON lines alone"
 """What helps where already the first line begins like no object."""
 
 AT_THE_END = "the events ended before; cepheid run QUERY FILE --until end takes it that nothing follows"
@@ -256,9 +256,14 @@ class Run:
     def _unordered(self, table: pa.Table, lines: list[lined.Line], row: int) -> InputError:
         column = table[self.attributes.time]
         before = pa.array([self.latest], pa.int64()).cast(column.type)[0]
+        way = (
+            "--lateness 10 takes events that come up to 10 later"
+            if self.source.unit is None
+            else "--lateness 10s takes events that come up to 10 seconds late"
+        )
         return InputError(
             f"line {lines[row].number}: the event is from {shown(column[row])}, and one before it from {shown(before)}",
-            help="--lateness 10s takes events that come up to 10 seconds late",
+            help=way,
         )
 
     def _count_late(self, late: pa.Table) -> None:

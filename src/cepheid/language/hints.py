@@ -162,7 +162,11 @@ HINTS: tuple[Hint, ...] = (
     ),
     _hint("a query does not end with `;`, which means `followed by`", before=";", at=r"\Z", accepts="PROJECT"),
     _hint("absence is written p NOT FOLLOWED BY n FOR 10m", at=r"NOT\s+FOLL", accepts=_IN_PATTERN),
-    _hint("FOR says for how long: NOT FOLLOWED BY n FOR 10m; a window of n itself needs parentheses", at=r"WITHIN\b", accepts="FOR"),
+    _hint(
+        "FOR says for how long: NOT FOLLOWED BY n FOR 10m; a window of n itself needs parentheses",
+        at=r"(?:WITHIN|PARTITION|HAVING|CONSUME|TIME|LIMIT)\b",
+        accepts="FOR",
+    ),
     _hint(
         "a name with a sign in it is written in backticks: `log-in`",
         at=r"[-./@]\s*\w+\s*(?:[;:)+?{]|AS\b|THEN\b|\Z)",

@@ -60,10 +60,10 @@ def events_of(events: object, *, stream: str | None = None, time: str | None = N
 def table_of(events: object, *, stream: str | None = None, time: str | None = None) -> pa.Table | pa.RecordBatchReader:
     """One stream of events as Arrow.
 
-    events: Table, RecordBatch, RecordBatchReader, a pandas DataFrame, anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, the path of a
-    Parquet or Arrow file, a list of dicts (missing attributes are NULL), or a dict of lists or arrays. stream: its name among several, for messages.
-    time: the time column as the user named it, which the index of a DataFrame may be. Raises InputError for anything else and for values that Arrow
-    cannot hold, SchemaError for values of mixed types.
+    events: Table, RecordBatch, RecordBatchReader, a DataFrame of pandas or (which is collected) of Spark, anything with ``__arrow_c_stream__`` or
+    ``__arrow_c_array__``, the path of a Parquet or Arrow file, a list of dicts (missing attributes are NULL), or a dict of lists or arrays. stream:
+    its name among several, for messages. time: the time column as the user named it, which the index of a DataFrame may be. Raises InputError for
+    anything else and for values that Arrow cannot hold, SchemaError for values of mixed types.
     """
     what, help_ = ("events", (EVENTS,)) if stream is None else (f"the stream `{stream}`", (EVENTS, COLUMNS))
     if isinstance(events, pa.Table | pa.RecordBatchReader):
@@ -72,6 +72,8 @@ def table_of(events: object, *, stream: str | None = None, time: str | None = No
         return pa.Table.from_batches([events])
     if type(events).__module__.partition(".")[0] == "pandas" and hasattr(events, "columns"):
         return _pandas(events, time)
+    if type(events).__module__.startswith("pyspark.sql") and hasattr(events, "toArrow"):
+        return events.toArrow()
     if files.is_path(events):
         return files.read(events)
     if isinstance(events, Mapping) and events and not is_streams(events):

@@ -95,7 +95,7 @@ def explain(query: Explained, stage: str | None, schema: EventSchema | None) -> 
             f"explain takes the name of a stage first, not a {type(stage).__name__}", help="give a schema as explain(schema=..)"
         )
     if stage is not None and stage not in STAGES:
-        known = f"the stages are {', '.join(STAGES)}; a schema is given as schema=.."
+        known = f"the stages are {', '.join(STAGES)}"
         raise InputError(f"there is no stage {stage!r}", help=[*did_you_mean(stage, STAGES, quote="'"), known])
     sections = [item for item in _sections(query, schema) if stage is None or item[0] in {stage, "schema"}]
     return Explanation(tuple(sections))
