@@ -17,14 +17,18 @@ from cepheid.automata.transform import determinize
 from cepheid.automata.transition import Transition, order
 from cepheid.engine.plan.likely_schema import likely_schema
 from cepheid.viz import FORMATS, draw
-from cepheid.viz.fold import Arc, Diagram, diagram
-from cepheid.viz.graph import LINES_SHOWN, MAX_DRAWN_STATES, PAGE_WIDTH, RADIUS, Box, Scene, scene
+from cepheid.viz.fold import Diagram, diagram
+from cepheid.viz.graph import LINES_SHOWN, MAX_DRAWN_STATES, PAGE_WIDTH, Box, Scene, scene
 from cepheid.viz.labels import links
 from cepheid.viz.markup import MERMAID_CODES
 from cepheid.viz.panels import panels
+from cepheid.viz.rounds import Part, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from cepheid.viz.labels import Label
+    from cepheid.viz.rounds import Run
 
 QUERIES = [
     "SELECT * WHERE A AS x",
@@ -36,6 +40,9 @@ QUERIES = [
     "SELECT * WHERE (A+ AS x ; B AS y FILTER y[v>3 OR w LIKE 'abc%' AND temperature BETWEEN 4 AND 17 AND humidity < 12])+ ; C",
     "SELECT * WHERE ((A OR B OR C) AS x : D :+)+ : (E OR F) FILTER x[v > 100]",
     "SELECT * WHERE A ; B ; C ; D ; E",
+    "SELECT * WHERE (A ; B){5}",
+    "SELECT * WHERE D? ; (A{3} ; B?){2,4} ; ((A ; B){2} ; C){3,} ; D",
+    "SELECT * WHERE (LOGIN AS a ; SEARCH AS b ; DETAIL AS c ; BASKET AS d ; (ADDRESS AS e ; PAYMENT AS f){2} ; ORDER AS g){3} ; LOGOUT",
 ]
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -76,7 +83,7 @@ def test_svg_is_xml_with_every_state_and_label(automaton: Automaton) -> None:
     assert root.get("role") == "img"
     assert root.get("aria-label") == root.findtext(SVG + "title")
     groups = root.findall(f".//{SVG}g[@class='state']")
-    items = root.findall(f".//{SVG}g[@class='item']")
+    items = [group for group in root.iter(SVG + "g") if "item" in group.get("class", "").split()]
     shown = [int(state) for group in [*groups, *items] for state in group.attrib["data-states"].split()]
     assert sorted(shown) == list(range(automaton.states))
     doubled = [group.attrib["data-states"].split() for group in groups if len(group.findall(SVG + "circle")) == 2]
@@ -92,10 +99,29 @@ def test_svg_is_xml_with_every_state_and_label(automaton: Automaton) -> None:
 
 @pytest.mark.parametrize("automaton", ALL)
 def test_nothing_overlaps_and_nothing_stands_outside(automaton: Automaton) -> None:
-    laid = scene(diagram(automaton))
-    labels = [box for box in laid.boxes if box is not None]
-    states = [Box(x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS) for x, y in laid.placed.states]
-    boxes = [*labels, *states]
+    for laid in scenes(scene(diagram(automaton))):
+        check_places(laid)
+
+
+def scenes(laid: Scene) -> Iterator[Scene]:
+    """A scene and those of the rounds in it."""
+    yield laid
+    for inside in laid.rounds:
+        if inside is not None:
+            yield from scenes(inside)
+
+
+def circles(laid: Scene) -> list[Box]:
+    """The boxes of the states, and of the points where a round begins and ends."""
+    found = []
+    for number, (x, y) in enumerate(laid.placed.states):
+        radius = laid.radius(number)
+        found.append(Box(x - radius, y - radius, x + radius, y + radius))
+    return found
+
+
+def check_places(laid: Scene) -> None:
+    boxes = [*(box for box in laid.boxes if box is not None), *circles(laid)]
     overlapping = [(first, second) for first, second in itertools.combinations(boxes, 2) if first.overlaps(second)]
     assert not overlapping
     assert laid.placed.width <= PAGE_WIDTH
@@ -105,14 +131,22 @@ def test_nothing_overlaps_and_nothing_stands_outside(automaton: Automaton) -> No
         assert box.top > -tolerance
         assert box.right < laid.placed.width + tolerance
         assert box.bottom < laid.placed.height + tolerance
+    for box, inside in zip(laid.boxes, laid.rounds, strict=True):
+        if box is not None and inside is not None:
+            assert inside.placed.width < box.right - box.left
+            assert inside.placed.height < box.bottom - box.top
 
 
 @pytest.mark.parametrize("automaton", ALL)
 def test_no_edge_runs_through_a_label_or_a_state(automaton: Automaton) -> None:
     """Within the columns edges are horizontal: none of these stretches meets a label or a state of the column."""
-    laid = scene(diagram(automaton))
+    for laid in scenes(scene(diagram(automaton))):
+        check_edges(laid)
+
+
+def check_edges(laid: Scene) -> None:
     labels = [box for box in laid.boxes if box is not None]
-    states = [Box(x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS) for x, y in laid.placed.states]
+    states = circles(laid)
     for number, route in enumerate(laid.placed.routes):
         for place, bend in enumerate(route):
             own = item_of(laid, number) if place == laid.placed.labels[number] else None
@@ -180,7 +214,7 @@ def test_unknown_format() -> None:
 
 def test_svg_of_a_large_automaton_is_refused_and_dot_is_not() -> None:
     states = MAX_DRAWN_STATES + 1
-    moves = tuple(Transition(state, state + 1, 1, frozenset({f"x{state % 2}"})) for state in range(states - 1))
+    moves = tuple(Transition(state, state + 1, 1, frozenset({f"x{state}"})) for state in range(states - 1))
     automaton = Automaton(states, 0, frozenset({states - 1}), moves, Alphabet((Predicate(None, "A"),)))
     with pytest.raises(cepheid.LimitError, match="101 states; an SVG shows at most 100"):
         draw(automaton)
@@ -301,50 +335,253 @@ def test_strict_items_do_not_wait() -> None:
     assert items("SELECT STRICT * WHERE A ; B{3} ; C") == [("\u00d73", (3, 4), False)]
 
 
-LETTERS = [
-    *itertools.product("AB", repeat=1),
-    *itertools.product("AB", repeat=2),
-    *itertools.product("AB", repeat=3),
-    *itertools.product("AB", repeat=5),
+GROUPS = [
+    ("(A ; B){5}", ["0 -> 10: \u00d75: (begin -> 1: A; 1 -> end: B)"]),
+    ("(A ; B){20} ; C", ["0 -> 40: \u00d720: (begin -> 1: A; 1 -> end: B)", "40 -> 41: C"]),
+    ("(A ; B ; C){2,4} ; D", ["0 -> 12: \u00d72 to 4: (begin -> 1: A; 1 -> 2: B; 2 -> end: C)", "12 -> 13: D"]),
+    ("(A ; B+ ; C){2,4}", ["0 -> 16: \u00d72 to 4: (begin -> 1: A; 1 -> 3: \u00d71 or more: B; 3 -> end: C)"]),
+    ("(A ; B){2,} ; C", ["0 -> 5: \u00d72 or more: (begin -> 1: A; 1 -> end: B)", "5 -> 6: C"]),
+    ("C ; (A ; B){1,3}", ["0 -> 1: C", "1 -> 7: \u00d71 to 3: (begin -> 2: A; 2 -> end: B)"]),
+    ("D ; (A ; B){0,3} ; C", ["0 -> 1: D", "1 -> 7: \u00d71 to 3: (begin -> 2: A; 2 -> end: B)", "1 -> 8: C", "7 -> 8: C"]),
+    ("(A{3} ; B){5}", ["0 -> 20: \u00d75: (begin -> 3: \u00d73: A; 3 -> end: B)"]),
+    ("A{3} ; B ; A{3} ; B", ["0 -> 8: \u00d72: (begin -> 3: \u00d73: A; 3 -> end: B)"]),
+    ("((A ; B){2} ; C){3}", ["0 -> 15: \u00d73: (begin -> 4: \u00d72: (begin -> 1: A; 1 -> end: B); 4 -> end: C)"]),
+    ("(A ; B?){3} ; C", ["0 -> 6: \u00d73: (begin -> 1: A; begin -> end: A; 1 -> end: B)", "6 -> 7: C"]),
+    ("(A ; B?){1,3} ; C", ["0 -> 6: \u00d71 to 3: (begin -> 1: A; begin -> end: A; 1 -> end: B)", "6 -> 7: C"]),
+    ("(A ; (B OR C) AS x ; D){2}", ["0 -> 6: \u00d72: (begin -> 1: A; 1 -> 2: B or C / x; 2 -> end: D)"]),
+    ("(A ;[<= 3] B){2}", ["0 -> 4: \u00d72: (begin -> 1: A (stores end of A := $time); 1 -> end: B[$time - A.end <= 3])"]),
+    (
+        "((A ; B) WITHIN 5){2} ; C",
+        ["0 -> 4: \u00d72: (begin -> 1: A (stores start of A ; B := $time); 1 -> end: B[$time - (start of A ; B) <= 5])", "4 -> 5: C"],
+    ),
+    # The last round has another condition.
+    (
+        "((A ; B){3} WITHIN 5) ; C",
+        [
+            "0 -> 4: \u00d72: (begin -> 1: A (stores start of (A ; B){3} := $time); A; 1 -> end: B)",
+            "4 -> 5: A",
+            "5 -> 6: B[$time - (start of (A ; B){3}) <= 5]",
+            "6 -> 7: C",
+        ],
+    ),
+    # The first round is entered from two states.
+    ("D? ; (A ; B){3}", ["0 -> 1: D", "0 -> 2: A", "1 -> 2: A", "2 -> 6: \u00d72: (begin -> 3: B; 3 -> end: A)", "6 -> 7: B"]),
+    # nothing is a group here
+    ("(A ; B)+ ; C", ["0 -> 1: A", "1 -> 2: B", "1 -> 3: B", "2 -> 1: A", "3 -> 4: C"]),
+    ("A AS x ; B ; A AS y ; B", ["0 -> 1: A / x", "1 -> 2: B", "2 -> 3: A / y", "3 -> 4: B"]),
+    ("A ; B ; A : B", ["0 -> 1: A", "1 -> 2: B", "2 -> 3: A", "3 -> 4: B"]),
 ]
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_a_counted_item_has_the_steps_of_its_states(seed: int) -> None:
-    """On random automata whose edges are A or B: the words that lead from the start to the end are those of the drawing, counts written out."""
-    chance = random.Random(seed)
+@pytest.mark.parametrize(("pattern", "expected"), GROUPS)
+def test_groups(pattern: str, expected: list[str]) -> None:
+    drawn = diagram(automaton_of(f"SELECT * WHERE {pattern}"))
+    waiting = "; {0} -> {0}: any event, not marked"
+    said = [drawn.text(arc) for arc in drawn.arcs if not arc.waits]
+    for state in map(str, range(50)):
+        said = [text.replace(waiting.format(state), "") for text in said]
+    assert said == expected
+
+
+def test_rounds_of_nested_groups_are_said() -> None:
+    said = dict(diagram(automaton_of("SELECT * WHERE ((A ; B{2} ; C){2} ; D){2,3}")).said_rounds())
+    assert {state: said[state] for state in (1, 2, 4, 9, 10)} == {
+        1: "round 1 of 2 in round 1 of up to 3",
+        2: "round 1 of 2 in round 1 of up to 3",
+        4: "after round 1 of 2 in round 1 of up to 3",
+        9: "after round 1 of up to 3",
+        10: "round 1 of 2 in round 2 of up to 3",
+    }
+
+
+def test_mermaid_and_dot_say_what_a_round_is() -> None:
+    query = cepheid.query("SELECT * WHERE (A ; B){5}")
+    assert query.draw("dot").splitlines()[7:] == [
+        "  subgraph cluster_item1 {",
+        '    label="\u00d75" style=rounded',
+        "    item1_begin [shape=point]",
+        "    item1_end [shape=point]",
+        '    item1_begin -> 1 [label="A"]',
+        '    1 -> 1 [style=dashed color=gray label=""]',
+        '    1 -> item1_end [label="B"]',
+        "  }",
+        "  0 -> item1_begin",
+        "  item1_end -> 10",
+        '  item1_end -> item1_end [style=dashed color=gray label=""]',
+        "}",
+    ]
+    assert query.draw("mermaid").splitlines()[6:] == [
+        '  subgraph item1["\u00d75"]',
+        "    item1_begin(( ))",
+        "    s1((1))",
+        "    item1_end(( ))",
+        '    item1_begin -- "A" --> s1',
+        "    s1 -.-> s1",
+        '    s1 -- "B" --> item1_end',
+        "  end",
+        "  s0 --> item1_begin",
+        "  item1_end --> s10",
+        "  item1_end -.-> item1_end",
+    ]
+
+
+# ------------------------------------------------------------------------------------- a drawing has the words of its automaton
+
+Step = tuple[object, object, str]
+
+LETTERS = [word for length in (1, 2, 3, 5) for word in itertools.product("AB", repeat=length)]
+
+
+def random_items(chance: random.Random) -> tuple[int, set[Step]]:
+    """How many states there are, and links forward and to the same state that are A or B."""
     states = chance.randint(2, 7)
-    moves = {Transition(state, state + 1, 1 << chance.randrange(2), frozenset({"x"})) for state in range(states - 1)}
+    steps: set[Step] = {(state, state + 1, chance.choice("AB")) for state in range(states - 1)}
     for _ in range(chance.randint(0, 4)):
         source = chance.randrange(states - 1)
-        moves.add(Transition(source, chance.randint(max(source, 1), states - 1), 1 << chance.randrange(2), frozenset({"x"})))
-    automaton = Automaton(states, 0, frozenset({states - 1}), order(moves), Alphabet((Predicate(None, "A"), Predicate(None, "B"))))
-    drawn = diagram(automaton)
-    plain = {(move.source, move.target, "AB"[move.requires >> 1]) for move in automaton.transitions}
-    folded = {step for arc in drawn.arcs for step in written_out(drawn, arc)}
-    for word in LETTERS:
-        assert accepts(plain, {states - 1}, word) == accepts(folded, {drawn.nodes[-1].states[0]}, word), word
+        steps.add((source, chance.randint(max(source, 1), states - 1), chance.choice("AB")))
+    return states, steps
 
 
-def written_out(drawn: Diagram, arc: Arc) -> Iterator[tuple[object, object, str]]:
-    """The steps of an arc between the first states of nodes; between the events of a counted one are places of their own."""
-    source, target = drawn.nodes[arc.source].states[0], drawn.nodes[arc.target].states[0]
-    letters = [letter for label in arc.labels for letter in label.condition.split(" or ")]
-    least, most = (1, 1) if arc.count is None else (arc.count.least, arc.count.most)
-    longest = most or least + 1
-    for letter in letters:
-        places = [source, *((source, target, letters[0], number) for number in range(1, longest))]
-        yield from ((before, after, letter) for before, after in itertools.pairwise(places))
-        yield from ((places[number - 1], target, letter) for number in range(least, longest + 1))
-        if most is None:
-            yield places[-1], places[-1], letter
+def random_rounds(chance: random.Random) -> tuple[int, set[Step]]:
+    """The same with a group in it: rounds of random links, which may be left early or entered again; w: the waiting loop of a state."""
+    inner, count, before = chance.randint(1, 3), chance.randint(2, 4), chance.randint(0, 1)
+    least = chance.randint(1, count)
+    endless, skips = chance.random() < 0.3, chance.random() < 0.3
+    size = inner + 1
+    end = before + count * size + endless
+    like = [(place, place + 1, chance.choice("ABC")) for place in range(size)]
+    like += [(chance.randint(1, inner), chance.randint(1, inner), chance.choice("ABC")) for _ in range(chance.randint(0, 2))]
+    like += [(0, size, chance.choice("ABC"))] * skips
+    like += [(place, place, "w") for place in range(1, size + 1) if chance.random() < 0.7]
+    steps: set[Step] = {(0, 1, "C")} if before else set()
+    for number in range(count):
+        begins = [before + number * size] + [before + count * size] * (endless and number == count - 1)
+        last = number == count - 1 and not endless
+        for source, target, letter in like:
+            for begin in begins:
+                own = begin if source == 0 else before + number * size + source
+                ends = [] if target == size and last else [before + number * size + target]
+                if letter == "w" and not ends:
+                    continue
+                exits = [end] * (target == size and letter != "w" and number + 1 >= least)
+                steps.update((own, place, letter) for place in (*ends, *exits))
+    states = end + 1
+    if chance.random() < 0.7:
+        steps |= {(end, end + 1, chance.choice("ABC")), *[(end, end, "w")] * (chance.random() < 0.5)}
+        states += 1
+    return states, steps
 
 
-def accepts(steps: set[tuple[object, object, str]], finals: set[int], word: tuple[str, ...]) -> bool:
+def automaton_with(states: int, steps: set[Step]) -> Automaton:
+    """The automaton with such steps, from the first state to the last."""
+    moves = [
+        Transition(source, target) if letter == "w" else Transition(source, target, 1 << "ABC".index(letter), frozenset({"x"}))
+        for source, target, letter in steps
+    ]
+    return Automaton(states, 0, frozenset({states - 1}), order(moves), Alphabet(tuple(Predicate(None, name) for name in "ABC")))
+
+
+def written_out(drawn: Diagram, places: Sequence[set[object]], path: tuple[int, ...] = ()) -> Iterator[Step]:
+    """The steps of a drawing with its counts written out. places: what each node stands for; inside a count there are places of its own."""
+    for index, arc in enumerate(drawn.arcs):
+        letters = ["w"] if arc.waits else [letter[0] for label in arc.labels for letter in label.condition.split(" or ")]
+        count, sources, targets = arc.count, places[arc.source], places[arc.target]
+        if count is None:
+            yield from itertools.product(sources, targets, letters)
+            continue
+        last = count.most or count.least + 1
+        for number in range(1, last + 1):
+            own = (*path, index, number)
+            begin: set[object] = {(*path, index, number - 1)} if number > 1 else sources
+            end: set[object] = {own} if number < last or count.most is None else set()
+            if number == last and count.most is None:
+                begin = begin | {own}
+            if number >= count.least:
+                end = end | targets
+            if count.round is None:
+                yield from itertools.product(begin, end, letters)
+            else:
+                inside = [begin if node.initial else end if node.final else {(*own, place)} for place, node in enumerate(count.round.nodes)]
+                yield from written_out(count.round, inside, own)
+            if count.waits:
+                yield own, own, "w"
+
+
+def accepts(steps: set[Step], final: object, word: Sequence[str]) -> bool:
     front: set[object] = {0}
     for letter in word:
         front = {target for source, target, read in steps for state in front if source == state and read == letter}
-    return bool(front & finals)
+    return final in front
+
+
+def words(chance: random.Random, steps: set[Step], final: object) -> Iterator[tuple[str, ...]]:
+    """Random words of an automaton, and such words with one letter changed."""
+    for _ in range(60):
+        state, word = 0, []
+        while state != final and len(word) < 40:
+            following = sorted((step for step in steps if step[0] == state), key=str)
+            if not following:
+                break
+            _, state, letter = chance.choice(following)
+            word.append(letter)
+        yield tuple(word)
+        if word:
+            word[chance.randrange(len(word))] = chance.choice("ABCw")
+            yield tuple(word)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_a_drawing_has_the_words_of_its_automaton(seed: int) -> None:
+    """On random automata, with counted items or groups, and nearly so: the same words lead from the start to the end, counts written out."""
+    chance = random.Random(seed)
+    states, steps = random_items(chance) if seed % 5 == 0 else random_rounds(chance)
+    if seed % 5 > 2:
+        source = chance.randrange(states - 1)
+        steps.add((source, chance.randrange(1, states), chance.choice("ABC")))
+    if seed % 5 == 4:
+        steps.remove(chance.choice(sorted(steps, key=str)))
+    drawn = diagram(automaton_with(states, steps))
+    folded = set(written_out(drawn, [{node.states[0]} for node in drawn.nodes]))
+    for word in [*LETTERS, *words(chance, steps, states - 1), *words(chance, folded, states - 1)]:
+        assert accepts(steps, states - 1, word) == accepts(folded, states - 1, word), word
+
+
+def test_most_random_groups_are_folded() -> None:
+    """Else the test above would say little. The others begin with what precedes them, or are counted items."""
+    found = [diagram(automaton_with(*random_rounds(random.Random(seed)))).rounds for seed in range(300)]
+    assert sum(map(bool, found)) > 250
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_run_has_the_links_of_its_states(seed: int) -> None:
+    """No link is lost or invented: a run written out with the states of its rounds has the links that its states have."""
+    chance = random.Random(seed)
+    states, steps = random_rounds(chance)
+    if seed % 2:
+        steps.add((chance.randrange(states - 1), chance.randrange(1, states), chance.choice("ABC")))
+    found = tuple(links(automaton_with(states, steps)))
+    part = Part(tuple(range(states)), found, 0, frozenset({states - 1}))
+    for run in runs(part):
+        there = {(each.source, each.target, label) for each in found for label in each.shown}
+        lasting = {(run.source, run.end, label) for each in run.links if each.source == run.source for label in each.shown}
+        wanted = {step for step in there if run.states.intersection(step[:2]) or (run.least == 1 and step in lasting)}
+        assert set(of_run(run)) == wanted
+        assert run.states.isdisjoint({0, states - 1, run.source, run.end})
+
+
+def of_run(run: Run) -> Iterator[tuple[int, int, Label]]:
+    """The links of a run, but for waiting loops."""
+    behind = run.between[0]
+    for number, images in enumerate(run.rounds, 1):
+        begins = {run.source if number == 1 else run.between[number - 2]}
+        after = set(run.between[number - 1 : number])
+        if number == len(run.rounds) and run.most is None:
+            begins |= after
+        ends = after | ({run.end} if number >= run.least else set())
+        for link in run.links:
+            sources = begins if link.source == run.source else {images[link.source]}
+            targets = ends if link.target == behind else {images[link.target]}
+            yield from itertools.product(sources, targets, link.shown)
 
 
 def test_a_long_sequence_goes_on_below() -> None:

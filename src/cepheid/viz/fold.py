@@ -1,42 +1,77 @@
-"""An automaton as it is drawn: counted items as one edge that says how often, accepting states that nothing leaves as one.
+"""An automaton as it is drawn: counted items and groups as one edge that says how often, accepting states that nothing leaves as one.
 
 Comes in: an `Automaton`. Goes out: a `Diagram`, of nodes and arcs, and a `Panel` with what stands around it. It has the same matches, and each state
 of the automaton is in exactly one node or counted arc. `A{5}` is a chain of equal links, `A{2,4}` one with several ends, `A+` one with a loop. All
 have this in common: the states between two states are entered and left by links with one and the same label, so only the number of steps matters.
+Of a group, `(A ; B){5}`, one round is drawn, as a diagram in its arc: a node there stands for a state of each round (`rounds`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict, deque
+from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cepheid.records import record
 from cepheid.viz.labels import Label, Link, links
+from cepheid.viz.rounds import Part, Run, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cepheid.automata.automaton import Automaton
+
+
+@record
+class Folded:
+    """States that the drawing shows as one.
+
+    places: for each the numbers of the rounds that it is in, of the outermost group first; for one between two rounds, the round before it. Empty
+    without a group around it.
+    """
+
+    states: tuple[int, ...]
+    places: tuple[tuple[int, ...], ...] = ()
+
+    def in_rounds(self, rounds: Sequence[Mapping[int, int]]) -> Folded:
+        """What stands for it in each round of a group, for what stands in its first."""
+        places = self.places or ((),) * len(self.states)
+        return Folded(
+            tuple(images[state] for images in rounds for state in self.states),
+            tuple((number, *place) for number in range(1, len(rounds) + 1) for place in places),
+        )
 
 
 @record
 class Count:
     """How often an edge is taken.
 
-    least, most: the number of events; most: None without a bound. states: the states between. waits: whether other events may come between them.
+    least, most: the number of events, or of rounds; most: None without a bound. folded: the states between. waits: whether other events may come
+    between them. round: what one round of a group is; None: one event.
     """
 
     least: int
     most: int | None
-    states: tuple[int, ...]
+    folded: Folded
     waits: bool
+    round: Diagram | None = None
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """The states between."""
+        return self.folded.states
 
     def __str__(self) -> str:
         if self.most is None:
             return f"\u00d7{self.least} or more"
         return f"\u00d7{self.least}" if self.most == self.least else f"\u00d7{self.least} to {self.most}"
+
+    def said(self, number: int) -> str:
+        """A round by its number; without a bound, the last one that has states of its own stands for all behind it."""
+        if self.most is None:
+            return f"round {number}" + " or later" * (number == self.folded.places[-1][-1])
+        return f"round {number} of {'up to ' * (self.most > self.least)}{self.most}"
 
 
 @record
@@ -66,22 +101,30 @@ class Arc:
 
 @record
 class Node:
-    """States that are drawn as one; name: as the drawing writes it."""
+    """States that are drawn as one, or, without states, where a round begins or ends; name: as the drawing writes it."""
 
-    states: tuple[int, ...]
+    folded: Folded
     initial: bool
     final: bool
 
     @property
+    def states(self) -> tuple[int, ...]:
+        """The states."""
+        return self.folded.states
+
+    @property
     def name(self) -> str:
         """The number of its first state."""
-        return str(self.states[0])
+        return str(self.states[0]) if self.states else "begin" if self.initial else "end"
 
     @property
     def said(self) -> str:
         """All its states, in words."""
+        if not self.states:
+            return f"here a round {self.name}s"
         number = ", ".join(map(str, self.states))
-        return f"state{'s' * (len(self.states) > 1)} {number}" + ", initial" * self.initial + ", accepting" * self.final
+        rounds = " in the rounds" if self.folded.places else ""
+        return f"state{'s' * (len(self.states) > 1)} {number}{rounds}" + ", initial" * self.initial + ", accepting" * self.final
 
 
 @record(slots=False)
@@ -94,8 +137,49 @@ class Diagram:
 
     def text(self, arc: Arc) -> str:
         """An arc in one line."""
-        times = "" if arc.count is None else f"{arc.count}: "
-        return f"{self.nodes[arc.source].name} -> {self.nodes[arc.target].name}: {times}{arc.link.said}"
+        said = arc.link.said
+        if arc.count is not None:
+            inside = arc.count.round
+            said = f"{arc.count}: {said}" if inside is None else f"{arc.count}: ({'; '.join(map(inside.text, inside.arcs))})"
+        return f"{self.nodes[arc.source].name} -> {self.nodes[arc.target].name}: {said}"
+
+    @property
+    def rounds(self) -> tuple[Diagram, ...]:
+        """The diagrams of the rounds of its groups."""
+        return tuple(arc.count.round for arc in self.arcs if arc.count is not None and arc.count.round is not None)
+
+    @cached_property
+    def whole(self) -> tuple[Diagram, ...]:
+        """The diagram and those inside it, of rounds within rounds too."""
+        return (self, *(each for inside in self.rounds for each in inside.whole))
+
+    def in_rounds(self, rounds: Sequence[Mapping[int, int]]) -> Diagram:
+        """The diagram of the first round of a group as that of all its rounds."""
+        nodes = tuple(dataclasses.replace(node, folded=node.folded.in_rounds(rounds)) for node in self.nodes)
+        arcs = []
+        for arc in self.arcs:
+            count = arc.count
+            if count is not None:
+                inside = None if count.round is None else count.round.in_rounds(rounds)
+                count = dataclasses.replace(count, folded=count.folded.in_rounds(rounds), round=inside)
+            arcs.append(dataclasses.replace(arc, count=count))
+        return Diagram(nodes, tuple(arcs), self.initial)
+
+    def said_rounds(self, around: Sequence[Count] = ()) -> Iterator[tuple[int, str]]:
+        """The states that are in a round of a group, each with which one, in words. around: the groups around the diagram."""
+        for folded in [node.folded for node in self.nodes] + [arc.count.folded for arc in self.arcs if arc.count and not arc.count.round]:
+            yield from _said_places(folded, around)
+        for arc in self.arcs:
+            if arc.count is not None and arc.count.round is not None:
+                groups = (*around, arc.count)
+                yield from ((state, f"after {said}") for state, said in _said_places(arc.count.folded, groups))
+                yield from arc.count.round.said_rounds(groups)
+
+
+def _said_places(folded: Folded, around: Sequence[Count]) -> Iterator[tuple[int, str]]:
+    """The innermost round comes first: `round 1 of 2 in round 3 of 5`."""
+    for state, place in zip(folded.states, folded.places, strict=bool(folded.places)):
+        yield state, " in ".join(count.said(number) for count, number in reversed(list(zip(around, place, strict=True))))
 
 
 @record(slots=False)
@@ -122,25 +206,65 @@ class Panel:
 
 
 def diagram(automaton: Automaton) -> Diagram:
-    """What is drawn of an automaton. Linear in the links for each label that leaves a state, in the worst case; about linear as a rule."""
+    """What is drawn of an automaton.
+
+    Linear in the links for each label that leaves a state and for each state near it (`MAX_ROUND_STATES`), in the worst case; about linear as a rule.
+    """
     drawn = links(automaton)
     finals = sorted(automaton.finals - {link.source for link in drawn} - {automaton.initial})
     first = dict.fromkeys(finals, finals[0]) if finals else {}
-    together = _joined(drawn, first)
-    counted, inner, rest = _Counting(automaton, together).found()
-    shown = [state for state in range(automaton.states) if state not in inner and first.get(state, state) == state]
+    states = tuple(state for state in range(automaton.states) if first.get(state, state) == state)
+    part = Part(states, tuple(_joined(drawn, first)), automaton.initial, frozenset(automaton.finals.intersection(states)))
+    return _folded(part, {state: tuple(finals) if state in first else (state,) for state in states})
+
+
+def _folded(part: Part, members: Mapping[int, tuple[int, ...]]) -> Diagram:
+    """What is drawn of a part of an automaton; members: what the node of each of its states stands for."""
+    groups = runs(part)
+    ends = frozenset(end for run in groups for end in (run.source, run.end))
+    rest = Part(part.states, tuple(_beside(part.links, groups)), part.initial, part.finals | ends)
+    counted, inner, left = _Counting(rest).found()
+    inner = inner.union(*(run.states for run in groups))
+    shown = [state for state in part.states if state not in inner]
     number = {state: place for place, state in enumerate(shown)}
-    nodes = tuple(
-        Node(
-            tuple(finals) if state in first else (state,),
-            initial=state == automaton.initial,
-            final=state in automaton.finals,
-        )
-        for state in shown
-    )
-    arcs = [Arc(number[link.source], number[link.target], link) for link in rest]
+    nodes = tuple(Node(Folded(members[state]), initial=state == part.initial, final=state in part.finals) for state in shown)
+    arcs = [Arc(number[link.source], number[link.target], link) for link in left]
     arcs += [Arc(number[link.source], number[link.target], link, count) for link, count in counted]
-    return Diagram(nodes, tuple(sorted(arcs, key=lambda arc: (arc.source, arc.target, arc.waits))), number[automaton.initial])
+    waiting = {link.source for link in part.links if link.waits}
+    arcs += [
+        Arc(number[run.source], number[run.end], Link(run.source, run.end, ()), _count(run, waits=run.between[0] in waiting))
+        for run in groups
+    ]
+    return Diagram(nodes, tuple(sorted(arcs, key=lambda arc: (arc.source, arc.target, arc.waits))), number[part.initial])
+
+
+def _count(run: Run, *, waits: bool) -> Count:
+    """How often a group is done, with what is drawn of one round."""
+    begin, end = run.source, run.between[0]
+    inner = tuple(run.rounds[0])
+    part = Part((begin, *sorted(inner), end), run.links, begin, frozenset({end}))
+    inside = _folded(part, {begin: (), end: ()} | {state: (state,) for state in inner}).in_rounds(run.rounds)
+    between = Folded(run.between, tuple((number,) for number in range(1, len(run.between) + 1)))
+    return Count(run.least, run.most, between, waits, inside)
+
+
+def _beside(drawn: Iterable[Link], groups: Sequence[Run]) -> Iterator[Link]:
+    """The links that are in no group. One from its source to its end may be a round without states of its own."""
+    inner = frozenset().union(*(run.states for run in groups))
+    skipping = {
+        (run.source, run.end): {
+            label for link in run.links if link.target == run.between[0] for label in link.shown if link.source == run.source
+        }
+        for run in groups
+        if run.least == 1
+    }
+    for link in drawn:
+        if link.source in inner or link.target in inner:
+            continue
+        said = skipping.get((link.source, link.target), set())
+        labels = tuple(label for label in link.labels if dataclasses.replace(label, stores="") not in said)
+        if labels or link.waits:
+            yield dataclasses.replace(link, labels=labels)
 
 
 def _joined(drawn: Iterable[Link], first: dict[int, int]) -> list[Link]:
@@ -161,23 +285,22 @@ Shown = tuple[Label, ...]
 class _Counting:
     """The search for counted items."""
 
-    def __init__(self, automaton: Automaton, joined: Sequence[Link]) -> None:
-        self.automaton = automaton
-        self.links = joined
+    def __init__(self, part: Part) -> None:
+        self.part = part
         self.leaving: dict[int, list[Link]] = defaultdict(list)
         self.entering: dict[int, list[Link]] = defaultdict(list)
         self.waiting: set[int] = set()
-        for link in joined:
+        for link in part.links:
             if link.waits:
                 self.waiting.add(link.source)
             else:
                 self.leaving[link.source].append(link)
                 self.entering[link.target].append(link)
-        self.plain = {state: label for state in range(automaton.states) if (label := self.one_label(state))}
+        self.plain = {state: label for state in part.states if (label := self.one_label(state))}
 
     def one_label(self, state: int) -> Shown | None:
-        """The labels that all links into and out of a state have; None where they differ, and at the ends of the automaton."""
-        if state == self.automaton.initial or state in self.automaton.finals:
+        """The labels that all links into and out of a state have; None where they differ, and at the ends of the part."""
+        if state == self.part.initial or state in self.part.finals:
             return None
         leaving = {link.shown for link in self.leaving[state]}
         entering = {link.shown for link in self.entering[state]}
@@ -191,7 +314,7 @@ class _Counting:
         counted: list[tuple[Link, Count]] = []
         inner: set[int] = set()
         taken: dict[tuple[int, int], list[Shown]] = defaultdict(list)
-        for source in self.from_the_start():
+        for source in self.part.from_the_start:
             for label in dict.fromkeys(self.plain[link.target] for link in self.leaving[source] if link.target in self.plain):
                 if source in inner:
                     break
@@ -201,16 +324,6 @@ class _Counting:
                     inner.update(item[1].states)
                     taken[source, item[0].target].append(label)
         return counted, inner, self.left(inner, taken)
-
-    def from_the_start(self) -> list[int]:
-        """The states in the order of their distance from the start, then those that it does not reach."""
-        order, todo = {self.automaton.initial: None}, deque([self.automaton.initial])
-        while todo:
-            for link in self.leaving[todo.popleft()]:
-                if link.target not in order:
-                    order[link.target] = None
-                    todo.append(link.target)
-        return list(dict.fromkeys([*order, *range(self.automaton.states)]))
 
     def item(self, source: int, label: Shown) -> tuple[Link, Count] | None:
         """The counted item that begins in a state, with such a label."""
@@ -229,7 +342,7 @@ class _Counting:
         taken = [link for link in self.leaving[source] if link.target in inside]
         taken += [link for state in sorted(inside) for link in self.leaving[state]]
         labels = dict.fromkeys(each for link in taken for each in link.labels)
-        return Link(source, end, tuple(labels)), Count(*counts, tuple(sorted(inside)), waits.pop())
+        return Link(source, end, tuple(labels)), Count(*counts, Folded(tuple(sorted(inside))), waits.pop())
 
     def between(self, source: int, label: Shown) -> set[int]:
         """The states that are reached by this label alone, and that have no other."""
@@ -260,7 +373,7 @@ class _Counting:
     def left(self, inner: set[int], counted: Mapping[tuple[int, int], list[Shown]]) -> list[Link]:
         """The links outside the counted items; one beside an item from the same state to the same one keeps what is not counted."""
         found = []
-        for link in self.links:
+        for link in self.part.links:
             if link.source in inner or link.target in inner:
                 continue
             shown = set(link.shown)

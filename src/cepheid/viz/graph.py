@@ -2,7 +2,8 @@
 
 Comes in: an `Automaton`, or the `Panel`s of a query. Goes out: text. States are circles, accepting ones doubled; transitions between the same two
 states are one edge; waiting loops (any event, not marked) are drawn lightly and without words. A counted item, `A{5}`, is a box with how often: its
-states are inside. What must not follow a match, the window and the keys are not part of the automaton: lines below it say them.
+states are inside. So is a group, `(A ; B){5}`: one round of it stands in the box, a drawing in the drawing. What must not follow a match, the window
+and the keys are not part of the automaton: lines below it say them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cepheid.automata.automaton import Automaton
-    from cepheid.viz.fold import Arc, Diagram
+    from cepheid.viz.fold import Arc, Count, Diagram, Node
     from cepheid.viz.labels import Label
 
 MAX_DRAWN_STATES = 100
@@ -44,6 +45,9 @@ NOTE_WIDTH = 120
 """Characters of a line below an automaton."""
 
 RADIUS = 19.0
+POINT = 4.0
+"""Radius of the points where a round begins and ends."""
+
 FONT_SIZE = 12.0
 NOTE_SIZE = 11.0
 LEADING = 15.0
@@ -60,7 +64,10 @@ ENTRY = 30.0
 """Length of the arrow that enters the initial state."""
 
 PADDING = 9.0
-"""Around the texts of a counted item."""
+"""Around the texts of a counted item, and around a round."""
+
+BESIDE = 80.0
+"""What a box leaves free at least beside a round that is as wide as the page, for the ways in and out."""
 
 CORNER = 5.0
 """Radius of the corners of edges between bands."""
@@ -132,12 +139,13 @@ class Box:
 
 @record(slots=False)
 class Scene:
-    """A drawing in pixels, before it is text: what stands where. lines, boxes: of each arc's label."""
+    """A drawing in pixels, before it is text: what stands where. lines, boxes: of each arc's label. rounds: the scene in the box of a group."""
 
     diagram: Diagram
     placed: layout.Placed
     lines: tuple[tuple[Line, ...], ...]
     boxes: tuple[Box | None, ...]
+    rounds: tuple[Scene | None, ...]
 
     @property
     def arcs(self) -> tuple[Arc, ...]:
@@ -147,6 +155,10 @@ class Scene:
     def state(self, number: int) -> tuple[float, float]:
         """The middle of a node."""
         return self.placed.states[number]
+
+    def radius(self, number: int) -> float:
+        """The radius of a node."""
+        return _radius(self.diagram.nodes[number])
 
 
 def label_lines(labels: Sequence[Label]) -> tuple[Line, ...]:
@@ -165,55 +177,72 @@ def _label_size(lines: Sequence[Line]) -> tuple[float, float]:
     return max((line.width for line in lines), default=0.0), LEADING * len(lines)
 
 
-def _item_size(arc: Arc, lines: Sequence[Line]) -> tuple[float, float]:
-    """Width and height of the box of a counted item."""
-    width, height = _label_size(lines)
-    return width + svg.text_width(str(arc.count), FONT_SIZE) + 4 * PADDING, height + PADDING
+def _radius(node: Node) -> float:
+    return RADIUS if node.states else POINT
 
 
-def _edge_size(arc: Arc, lines: Sequence[Line]) -> layout.Size:
+def _times_width(count: Count) -> float:
+    """The width of the part of a box that says how often."""
+    return svg.text_width(str(count), FONT_SIZE) + 2 * PADDING
+
+
+def _item_size(count: Count, lines: Sequence[Line], inside: Scene | None) -> layout.Size:
+    """The box of a counted item or a group: a group is entered at the height where its round begins."""
+    if inside is None:
+        width, height = _label_size(lines)
+        return layout.Size(width + 2 * PADDING + _times_width(count), (height + PADDING) / 2, (height + PADDING) / 2)
+    above = inside.state(inside.diagram.initial)[1] + PADDING
+    return layout.Size(inside.placed.width + 2 * PADDING + _times_width(count), above, inside.placed.height + 2 * PADDING - above)
+
+
+def _edge_size(arc: Arc, lines: Sequence[Line], inside: Scene | None) -> layout.Size:
     """What the label of an edge takes: above its line, or around it for a counted item."""
     if arc.count is None:
         width, height = _label_size(lines)
         return layout.Size(width + 8, height + 4, 3)
-    width, height = _item_size(arc, lines)
-    return layout.Size(width + 2 * ARROW, height / 2, height / 2 + WAIT * arc.count.waits)
+    size = _item_size(arc.count, lines, inside)
+    return layout.Size(size.width + 2 * ARROW, size.above, size.below + WAIT * arc.count.waits)
 
 
-def scene(drawn: Diagram) -> Scene:
-    """Lay a diagram out. Raises LimitError as `draw`."""
-    _check_size(drawn)
+def scene(drawn: Diagram, *, limit: float = PAGE_WIDTH - 2 * MARGIN - ENTRY) -> Scene:
+    """Lay a diagram out; limit: the width from which on it goes on below."""
     lines = tuple(label_lines(arc.labels) for arc in drawn.arcs)
-    sizes = [_state_size(node, drawn.arcs, lines) for node in range(len(drawn.nodes))]
+    rounds = tuple(
+        None if arc.count is None or arc.count.round is None else scene(arc.count.round, limit=limit - _times_width(arc.count) - BESIDE)
+        for arc in drawn.arcs
+    )
+    sizes = [_state_size(node, drawn, lines) for node in range(len(drawn.nodes))]
     across = [index for index, arc in enumerate(drawn.arcs) if not arc.loops]
     edges = [
-        layout.Edge(drawn.arcs[index].source, drawn.arcs[index].target, _edge_size(drawn.arcs[index], lines[index])) for index in across
+        layout.Edge(drawn.arcs[index].source, drawn.arcs[index].target, _edge_size(drawn.arcs[index], lines[index], rounds[index]))
+        for index in across
     ]
-    placed = layout.place(sizes, edges, start=drawn.initial, limit=PAGE_WIDTH - 2 * MARGIN - ENTRY)
+    placed = layout.place(sizes, edges, start=drawn.initial, limit=limit)
     boxes: list[Box | None] = [None] * len(drawn.arcs)
     for number, index in enumerate(across):
-        boxes[index] = _edge_box(drawn.arcs[index], lines[index], placed.routes[number][placed.labels[number]])
+        boxes[index] = _edge_box(drawn.arcs[index], lines[index], rounds[index], placed.routes[number][placed.labels[number]])
     for index, arc in enumerate(drawn.arcs):
         if arc.loops and lines[index]:
             (middle, y), (width, height) = placed.states[arc.source], _label_size(lines[index])
             base = y - RADIUS - LOOP - 2
             boxes[index] = Box(middle - width / 2, base - height, middle + width / 2, base)
-    return Scene(drawn, placed, lines, tuple(boxes))
+    return Scene(drawn, placed, lines, tuple(boxes), rounds)
 
 
-def _edge_box(arc: Arc, lines: Sequence[Line], bend: layout.Bend) -> Box:
+def _edge_box(arc: Arc, lines: Sequence[Line], inside: Scene | None, bend: layout.Bend) -> Box:
     middle = (bend.left + bend.right) / 2
     if arc.count is None:
         width, height = _label_size(lines)
         return Box(middle - width / 2, bend.y - 4 - height, middle + width / 2, bend.y - 4)
-    width, height = _item_size(arc, lines)
-    return Box(middle - width / 2, bend.y - height / 2, middle + width / 2, bend.y + height / 2)
+    size = _item_size(arc.count, lines, inside)
+    return Box(middle - size.width / 2, bend.y - size.above, middle + size.width / 2, bend.y + size.below)
 
 
 def _check_size(drawn: Diagram) -> None:
+    """Raises LimitError as `draw`."""
     for what, given, limit, name in (
-        ("states", len(drawn.nodes), MAX_DRAWN_STATES, "MAX_DRAWN_STATES"),
-        ("edges", len(drawn.arcs), MAX_DRAWN_LINKS, "MAX_DRAWN_LINKS"),
+        ("states", sum(bool(node.states) for each in drawn.whole for node in each.nodes), MAX_DRAWN_STATES, "MAX_DRAWN_STATES"),
+        ("edges", sum(len(each.arcs) for each in drawn.whole), MAX_DRAWN_LINKS, "MAX_DRAWN_LINKS"),
     ):
         if given > limit:
             raise LimitError(
@@ -222,10 +251,11 @@ def _check_size(drawn: Diagram) -> None:
             )
 
 
-def _state_size(node: int, arcs: Sequence[Arc], lines: Sequence[Sequence[Line]]) -> layout.Size:
+def _state_size(node: int, drawn: Diagram, lines: Sequence[Sequence[Line]]) -> layout.Size:
     """A circle with its loops: those with a label above it, the waiting loop below."""
-    width, above, below = 2 * (RADIUS + ARROW), RADIUS, RADIUS
-    for arc, shown in zip(arcs, lines, strict=True):
+    radius = _radius(drawn.nodes[node])
+    width, above, below = 2 * (radius + ARROW), radius, radius
+    for arc, shown in zip(drawn.arcs, lines, strict=True):
         if arc.source == arc.target == node:
             if arc.waits:
                 below += WAIT
@@ -241,7 +271,7 @@ def _svg(panels: Sequence[Panel], name: str) -> Drawing:
         inside, inside_width, height = _panel(panel)
         body.append(svg.element("g", "\n".join(["", *inside, ""]), transform=f"translate({svg.number(MARGIN)} {svg.number(top)})"))
         width, top = max(width, inside_width), top + height
-    legend = _notes([_legend([arc for panel in panels for arc in panel.diagram.arcs])])
+    legend = _notes([_legend([arc for panel in panels for each in panel.diagram.whole for arc in each.arcs])])
     body += [_note(MARGIN, top + LEADING * line, text) for line, text in enumerate(legend)]
     return svg.document(
         max(width, *(svg.text_width(line, NOTE_SIZE) for line in legend)) + 2 * MARGIN,
@@ -254,10 +284,9 @@ def _svg(panels: Sequence[Panel], name: str) -> Drawing:
 
 def _panel(panel: Panel) -> tuple[list[str], float, float]:
     """The elements of one automaton with what stands around it, its width and its height."""
+    _check_size(panel.diagram)
     laid = scene(panel.diagram)
-    body = _edges(laid)
-    body += [_loop(laid, index) for index, arc in enumerate(laid.arcs) if arc.loops]
-    body += [_state(laid, node) for node in range(len(laid.diagram.nodes))]
+    body = _body(laid)
     top = LEADING + PADDING if panel.name else 0.0
     heading = [svg.words(0, FONT_SIZE, panel.name, size=FONT_SIZE, anchor="start", font_weight="bold")] if panel.name else []
     shifted = svg.element("g", "\n".join(["", *body, ""]), transform=f"translate({svg.number(ENTRY)} {svg.number(top)})")
@@ -267,6 +296,12 @@ def _panel(panel: Panel) -> tuple[list[str], float, float]:
     said = [_note(0, below + LEADING * line, text) for line, text in enumerate(notes)]
     width = max(laid.placed.width + ENTRY, *(svg.text_width(line, NOTE_SIZE) for line in (*notes, panel.name)))
     return [*heading, shifted, *said], width, below + LEADING * len(notes) + (PADDING if panel.name else 0.0)
+
+
+def _body(laid: Scene) -> list[str]:
+    body = _edges(laid)
+    body += [_loop(laid, index) for index, arc in enumerate(laid.arcs) if arc.loops]
+    return body + [_state(laid, node) for node in range(len(laid.diagram.nodes))]
 
 
 def _notes(texts: Sequence[str]) -> list[str]:
@@ -298,6 +333,9 @@ def _legend(arcs: Sequence[Arc]) -> str:
 def _state(laid: Scene, number: int) -> str:
     x, y = laid.state(number)
     node = laid.diagram.nodes[number]
+    if not node.states:
+        point = svg.element("circle", cx=x, cy=y, r=POINT, fill=svg.ACCENT)
+        return svg.element("g", svg.title(node.said) + point, class_="point")
     parts = [
         svg.title(node.said),
         svg.element("circle", cx=x, cy=y, r=RADIUS, stroke=svg.ACCENT, stroke_width=1.5, fill=svg.ACCENT, fill_opacity=0.12),
@@ -357,10 +395,10 @@ def _label(laid: Scene, index: int) -> list[str]:
         return []
     if count is None:
         return _lines(laid.lines[index], (box.left + box.right) / 2, box.top)
-    times = svg.text_width(str(count), FONT_SIZE) + 2 * PADDING
+    times, inside = _times_width(count), laid.rounds[index]
     y = (box.top + box.bottom) / 2
     parts = [
-        svg.title(f"states {', '.join(map(str, count.states))}" if len(count.states) > 1 else f"state {count.states[0]}"),
+        svg.title(_said_between(count)),
         svg.element(
             "rect",
             x=box.left,
@@ -371,7 +409,7 @@ def _label(laid: Scene, index: int) -> list[str]:
             stroke=svg.ACCENT,
             stroke_width=1.5,
             fill=svg.ACCENT,
-            fill_opacity=0.12,
+            fill_opacity=0.12 if inside is None else 0.05,
         ),
         *_lines(laid.lines[index], (box.left + box.right - times) / 2, box.top + PADDING / 2),
         _path(f"M{_at(box.right - times, box.top)}V{svg.number(box.bottom)}"),
@@ -379,7 +417,16 @@ def _label(laid: Scene, index: int) -> list[str]:
     ]
     if count.waits:
         parts += _loop_at((box.left + box.right) / 2, y, (box.bottom - box.top) / 2, waits=True)
-    return [svg.element("g", "".join(parts), class_="item", data_states=_listed(count.states))]
+    item = svg.element("g", "".join(parts), class_="item" if inside is None else "item group", data_states=_listed(count.states))
+    if inside is None:
+        return [item]
+    corner = f"translate({svg.number(box.left + PADDING)} {svg.number(box.top + PADDING)})"
+    return [item, svg.element("g", "\n".join(["", *_body(inside), ""]), transform=corner)]
+
+
+def _said_between(count: Count) -> str:
+    said = f"states {', '.join(map(str, count.states))}" if len(count.states) > 1 else f"state {count.states[0]}"
+    return said if count.round is None else f"between two rounds: {said}"
 
 
 def _lines(lines: Sequence[Line], middle: float, top: float) -> list[str]:
@@ -432,7 +479,7 @@ def _ports(laid: Scene, across: Sequence[int]) -> list[tuple[float, float]]:
         middle = laid.state(state)[1]
         straight = min(range(len(ordered)), key=lambda place: abs(bends[ordered[place]].y - middle))
         centre = straight if abs(bends[ordered[straight]].y - middle) < PORT_GAP else (len(ordered) - 1) / 2
-        gap = min(PORT_GAP, 0.75 * RADIUS / max(centre, len(ordered) - 1 - centre, 1))
+        gap = min(PORT_GAP, 0.75 * laid.radius(state) / max(centre, len(ordered) - 1 - centre, 1))
         for place, number in enumerate(ordered):
             found[number, side] = (place - centre) * gap
     return [(found[number, "right"], found[number, "left"]) for number in range(len(across))]
@@ -485,7 +532,7 @@ def _carried(carry: layout.Carry, y: float, bend: layout.Bend) -> Iterator[str]:
 
 def _port(laid: Scene, state: int, offset: float, *, side: float) -> Point:
     x, y = laid.state(state)
-    return x + side * math.sqrt(RADIUS**2 - offset**2), y + offset
+    return x + side * math.sqrt(laid.radius(state) ** 2 - offset**2), y + offset
 
 
 FORMATS: dict[str, Callable[[Sequence[Panel], str], str]] = {"svg": _svg, "mermaid": markup.mermaid, "dot": markup.dot}

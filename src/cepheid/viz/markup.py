@@ -1,6 +1,8 @@
 """An automaton in the languages of others: DOT for Graphviz, Mermaid for Markdown. Their programs lay it out.
 
-Comes in: `Panel`s. Goes out: text. A counted item is a node with rounded corners, between the states before and after it.
+Comes in: `Panel`s. Goes out: text. A counted item is a node with rounded corners, between the states before and after it. A group is a cluster
+(a subgraph) with one round of it, from the point where it begins to the one where it ends; other events may come between two rounds where the latter
+has a waiting loop.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from cepheid.viz import svg
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cepheid.viz.fold import Arc, Panel
+    from cepheid.viz.fold import Arc, Diagram, Panel
 
 LINE_WIDTH = 40
 """Characters of a line of a note."""
@@ -32,39 +34,59 @@ def dot(panels: Sequence[Panel], name: str) -> str:
 
 def _dot_panel(panel: Panel, prefix: str) -> Iterator[str]:
     drawn = panel.diagram
-    names = [f"{prefix}{node.name}" for node in drawn.nodes]
     heading = "\n".join(filter(None, (panel.name, panel.caption)))
     if heading:
         yield f"  label={_dot_text(heading)}"
     yield f"  {prefix}start [shape=point]"
-    for node, own in zip(drawn.nodes, names, strict=True):
-        shape = " shape=doublecircle" if node.final else ""
-        shown = f" label={node.name}" if prefix else ""
-        if shape or shown:
-            yield f"  {own} [{(shape + shown).strip()}]"
-    yield f"  {prefix}start -> {names[drawn.initial]}"
-    for number, arc in enumerate(drawn.arcs, 1):
-        yield from _dot_arc(arc, names, f"{prefix}item{number}")
+    names = _names(drawn, prefix)
+    yield from _dot_diagram(drawn, names, prefix, "item", entered=[f"  {prefix}start -> {names[drawn.initial]}"])
     if panel.note:
         wrapped = "\n".join(textwrap.wrap(panel.note, LINE_WIDTH, break_on_hyphens=False))
         yield f"  {prefix}note [shape=note label={_dot_text(wrapped)}]"
         yield from (f"  {own} -> {prefix}note [style=dotted dir=none]" for node, own in zip(drawn.nodes, names, strict=True) if node.final)
 
 
+def _names(drawn: Diagram, prefix: str, item: str = "") -> list[str]:
+    """The names of the nodes; item: of the group around them."""
+    return [f"{prefix}{node.name}" if node.states else f"{item}_{node.name}" for node in drawn.nodes]
+
+
+def _dot_diagram(drawn: Diagram, names: Sequence[str], prefix: str, item: str, *, entered: Sequence[str] = ()) -> Iterator[str]:
+    for node, own in zip(drawn.nodes, names, strict=True):
+        shape = "shape=doublecircle" if node.final and node.states else "" if node.states else "shape=point"
+        shown = f"label={node.name}" if prefix and node.states else ""
+        if shape or shown:
+            yield f"  {own} [{' '.join(filter(None, (shape, shown)))}]"
+    yield from entered
+    for number, arc in enumerate(drawn.arcs, 1):
+        yield from _dot_arc(arc, names, prefix, f"{item}{number}")
+
+
 WAITING = 'style=dashed color=gray label=""'
 
 
-def _dot_arc(arc: Arc, names: Sequence[str], item: str) -> Iterator[str]:
+def _dot_arc(arc: Arc, names: Sequence[str], prefix: str, item: str) -> Iterator[str]:
     source, target = names[arc.source], names[arc.target]
     lines = [*map(str, arc.labels), *([str(arc.count)] if arc.count else [])]
     text = _dot_text("\n".join(lines))
-    if arc.count is not None:
-        yield f"  {item} [shape=box style=rounded label={text}]"
-        yield f"  {source} -> {item} -> {target}"
-        if arc.count.waits:
-            yield f"  {item} -> {item} [{WAITING}]"
-    else:
+    if arc.count is None:
         yield f"  {source} -> {target} [{WAITING if arc.waits else f'label={text}'}]"
+        return
+    begin = end = f"{prefix}{item}"
+    if arc.count.round is None:
+        yield f"  {begin} [shape=box style=rounded label={text}]"
+        yield f"  {source} -> {begin} -> {target}"
+    else:
+        begin, end = f"{begin}_begin", f"{end}_end"
+        yield f"  subgraph cluster_{prefix}{item} {{"
+        yield f"    label={text} style=rounded"
+        inside = _dot_diagram(arc.count.round, _names(arc.count.round, prefix, f"{prefix}{item}"), prefix, f"{item}_")
+        yield from (f"  {line}" for line in inside)
+        yield "  }"
+        yield f"  {source} -> {begin}"
+        yield f"  {end} -> {target}"
+    if arc.count.waits:
+        yield f"  {end} -> {end} [{WAITING}]"
 
 
 def _dot_text(text: str) -> str:
@@ -88,31 +110,43 @@ def mermaid(panels: Sequence[Panel], name: str) -> str:
 
 def _mermaid_panel(panel: Panel, prefix: str) -> Iterator[str]:
     drawn = panel.diagram
-    names = [f"{prefix}s{node.name}" for node in drawn.nodes]
-    for node, own in zip(drawn.nodes, names, strict=True):
-        opening, closing = ("(((", ")))") if node.final else ("((", "))")
-        yield f"  {own}{opening}{node.name}{closing}"
-    yield f"  {prefix}start[ ] --> {names[drawn.initial]}"
-    yield f"  style {prefix}start fill:none,stroke:none"
-    for number, arc in enumerate(drawn.arcs, 1):
-        yield from _mermaid_arc(arc, names, f"{prefix}item{number}")
+    names = _names(drawn, f"{prefix}s")
+    entered = [f"  {prefix}start[ ] --> {names[drawn.initial]}", f"  style {prefix}start fill:none,stroke:none"]
+    yield from _mermaid_diagram(drawn, names, prefix, "item", entered=entered)
     if panel.note:
         yield f'  {prefix}note["{_mermaid_text(panel.note)}"]'
         yield from (f"  {own} -.- {prefix}note" for node, own in zip(drawn.nodes, names, strict=True) if node.final)
 
 
-def _mermaid_arc(arc: Arc, names: Sequence[str], item: str) -> Iterator[str]:
+def _mermaid_diagram(drawn: Diagram, names: Sequence[str], prefix: str, item: str, *, entered: Sequence[str] = ()) -> Iterator[str]:
+    for node, own in zip(drawn.nodes, names, strict=True):
+        opening, closing = ("(((", ")))") if node.final and node.states else ("((", "))")
+        yield f"  {own}{opening}{node.name if node.states else ' '}{closing}"
+    yield from entered
+    for number, arc in enumerate(drawn.arcs, 1):
+        yield from _mermaid_arc(arc, names, prefix, f"{item}{number}")
+
+
+def _mermaid_arc(arc: Arc, names: Sequence[str], prefix: str, item: str) -> Iterator[str]:
     source, target = names[arc.source], names[arc.target]
     text = "<br/>".join(_mermaid_text(str(label)) for label in arc.labels)
-    if arc.count is not None:
-        yield f'  {item}(["{text}<br/>{arc.count}"])'
-        yield f"  {source} --> {item} --> {target}"
-        if arc.count.waits:
-            yield f"  {item} -.-> {item}"
-    elif arc.waits:
-        yield f"  {source} -.-> {target}"
+    if arc.count is None:
+        yield f"  {source} -.-> {target}" if arc.waits else f'  {source} -- "{text}" --> {target}'
+        return
+    begin = end = f"{prefix}{item}"
+    if arc.count.round is None:
+        yield f'  {begin}(["{text}<br/>{arc.count}"])'
+        yield f"  {source} --> {begin} --> {target}"
     else:
-        yield f'  {source} -- "{text}" --> {target}'
+        begin, end = f"{begin}_begin", f"{end}_end"
+        yield f'  subgraph {prefix}{item}["{arc.count}"]'
+        inside = _mermaid_diagram(arc.count.round, _names(arc.count.round, f"{prefix}s", f"{prefix}{item}"), prefix, f"{item}_")
+        yield from (f"  {line}" for line in inside)
+        yield "  end"
+        yield f"  {source} --> {begin}"
+        yield f"  {end} --> {target}"
+    if arc.count.waits:
+        yield f"  {end} -.-> {end}"
 
 
 MERMAID_CODES = {character: f"#{ord(character)};" for character in "#\"'`<>&;|\\*_~{}[]"}
