@@ -147,6 +147,17 @@ def test_the_whole_page_can_be_used_by_keyboard_alone(page: Browser) -> None:
     assert page.do("document.activeElement.dataset.row") == "1"
 
 
+def test_a_state_of_a_group_tells_the_rounds_that_are_live(browser: Browser, address: str) -> None:
+    held = {"query": "SELECT * WHERE (A ; B){5}", "source": {"format": "line", "text": "A1 B2 A3 B4 A5"}}
+    browser.told.clear()
+    browser.open(with_fragment(f"{address}&tab=automaton&step=3", held))
+    browser.until("document.querySelector('#drawing .live')")
+    assert "wait in states 1 (round 1 of 5), 2 (after round 1 of 5), 3 (round 2 of 5)" in text(browser, "#step-text")[0]
+    assert text(browser, "#drawing .state.live > title")[0] == "states 1, 3, 5, 7, 9 in the rounds; live: round 1 of 5, round 2 of 5"
+    assert text(browser, "#drawing .item.live > title") == ["between two rounds: states 2, 4, 6, 8; live: after round 1 of 5"]
+    assert browser.told == []
+
+
 def test_the_state_of_the_page_is_in_its_address(page: Browser, address: str) -> None:
     page.do("document.querySelector('#query').select()")
     page.type("SELECT * WHERE C AS c")

@@ -347,3 +347,58 @@ def test_sets_of_values_end_at_the_limit_and_are_no_error() -> None:
     found = of("SELECT * WHERE A+ AS a ; B AS b FILTER a.v != b.v", line)
     assert "MAX_CONFIGURATIONS" in found.note
     assert found.steps[-1].ends
+
+
+# ------------------------------------------------------------------------------------------------------------- rounds of a group
+
+
+def rounds(text: str, line: str) -> list[list[str]]:
+    """The rounds in which the states are that are live after each event, in words; "" for one that is in none."""
+    table = pa.Table.from_pylist(events(line))
+    shown = machine.machine_of(cepheid.query(text), Given(table, None, None))
+    assert not shown["refused"]
+    return [[shown["rounds"].get(str(state), "") for state in step["states"]] for step in shown["steps"]]
+
+
+def test_a_state_of_a_group_says_its_round() -> None:
+    assert rounds("SELECT STRICT * WHERE (A ; B){3} ; C", "A1 B2 A3 B4 A5 B6 C7") == [
+        ["round 1 of 3"],
+        ["after round 1 of 3"],
+        ["round 1 of 3", "round 2 of 3"],
+        ["after round 1 of 3", "after round 2 of 3"],
+        ["round 1 of 3", "round 2 of 3", "round 3 of 3"],
+        ["", "after round 1 of 3", "after round 2 of 3"],
+        [""],
+    ]
+
+
+def test_rounds_without_a_bound_and_with_one_are_told_apart() -> None:
+    line = "A1 B2 A3 B4 A5"
+    assert rounds("SELECT * WHERE (A ; B){2,} ; C", line)[-1] == [
+        "round 1",
+        "after round 1",
+        "round 2 or later",
+        "after round 2 or later",
+        "",
+    ]
+    assert rounds("SELECT * WHERE (A ; B){1,3} ; C", line)[-1] == [
+        "round 1 of up to 3",
+        "after round 1 of up to 3",
+        "round 2 of up to 3",
+        "after round 2 of up to 3",
+        "round 3 of up to 3",
+        "",
+    ]
+
+
+def test_counted_items_and_groups_inside_a_group_say_its_round() -> None:
+    item = rounds("SELECT * WHERE (A{2} ; B){2}", "A1 A2 B3 A4")
+    assert [sorted(set(each)) for each in item[1:]] == [
+        ["round 1 of 2"],
+        ["after round 1 of 2", "round 1 of 2"],
+        ["after round 1 of 2", "round 1 of 2", "round 2 of 2"],
+    ]
+    nested = rounds("SELECT * WHERE ((A ; B){2} ; C){2}", "A1 B2 A3 B4 C5 A6")
+    assert nested[2] == ["round 1 of 2 in round 1 of 2", "after round 1 of 2 in round 1 of 2", "round 2 of 2 in round 1 of 2"]
+    assert "round 1 of 2 in round 2 of 2" in nested[-1]
+    assert rounds("SELECT * WHERE A ; B", "A1 B2") == [[""], ["", ""]]

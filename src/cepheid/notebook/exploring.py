@@ -58,6 +58,7 @@ def shown(query: Query, events: object, **how: Any) -> dict[str, Any]:
             "states": 0,
             "initial": 0,
             "finals": [],
+            "rounds": {},
             "partitioned": False,
             "steps": [],
             "note": "",

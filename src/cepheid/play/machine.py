@@ -15,6 +15,7 @@ from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.parameters import parameters
 from cepheid.play import steps
 from cepheid.play.limits import MAX_LISTED_BYTES
+from cepheid.viz.fold import diagram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +30,9 @@ Array = np.ndarray[Any, Any]
 def machine_of(query: cepheid.Query, given: Given) -> dict[str, Any]:
     """The drawing of the automaton, and its live states after each event.
 
-    Returns `svg`, `states` (how many), `initial`, `finals`, `partitioned`, `steps` (row, states, ends, sure; made: the type of an event that a
-    definition makes), `note`: what the steps leave out, and `refused`: why there are none. Raises as `Query.draw`.
+    Returns `svg`, `states` (how many), `initial`, `finals`, `rounds` (of the states in a group, one round of which is drawn: which round it is, in
+    words), `partitioned`, `steps` (row, states, ends, sure; made: the type of an event that a definition makes), `note`: what the steps leave out,
+    and `refused`: why there are none. Raises as `Query.draw`.
     """
     schema = given.schema(query)
     compiled = query.compiled(schema)
@@ -39,6 +41,7 @@ def machine_of(query: cepheid.Query, given: Given) -> dict[str, Any]:
         "states": compiled.drawn.states,
         "initial": compiled.drawn.initial,
         "finals": sorted(compiled.drawn.finals),
+        "rounds": {str(state): said for state, said in diagram(compiled.drawn).said_rounds()},
         "partitioned": bool(compiled.keys),
         "steps": [],
         "note": "",

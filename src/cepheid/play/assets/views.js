@@ -342,7 +342,8 @@ export function drawingOf(svg) {
   return picture;
 }
 
-// What is drawn for each state: a circle, or a counted item, which is several. Of several drawings the last is that of the pattern.
+// What is drawn for each state: a circle, a counted item or a group; one of these may be several states. Of several drawings the last is that of the
+// pattern.
 function stateElements(drawing, machine) {
   const drawn = new Map();
   for (const element of drawing.querySelectorAll("[data-states]")) {
@@ -367,6 +368,7 @@ export function showStep(machine, place, drawing, events) {
   for (const number of [machine.initial, ...live]) {
     if (drawn.has(number)) drawn.get(number).classList.add(machine.finals.includes(number) && live.has(number) ? "ends" : "live");
   }
+  tellRounds(machine, drawn, live);
   for (const tr of events.querySelectorAll("tr.current")) {
     tr.classList.remove("current");
     tr.removeAttribute("aria-current");
@@ -379,6 +381,16 @@ export function showStep(machine, place, drawing, events) {
   }
 }
 
+// Adds to what a pointer on a state in a group shows the rounds that are live.
+function tellRounds(machine, drawn, live) {
+  for (const element of new Set(drawn.values())) {
+    const tip = element.querySelector(":scope > title");
+    tip.dataset.plain ??= tip.textContent;
+    const rounds = [...live].filter((number) => drawn.get(number) === element && machine.rounds[number]).map((number) => machine.rounds[number]);
+    tip.textContent = rounds.length ? `${tip.dataset.plain}; live: ${[...new Set(rounds)].join(", ")}` : tip.dataset.plain;
+  }
+}
+
 // What there is to say after the first `place` events, as nodes and texts.
 export function stepWords(machine, place, table) {
   const step = stepAt(machine, place);
@@ -386,7 +398,8 @@ export function stepWords(machine, place, table) {
   if (!step) return ["Before the first event: a match can begin. Move the slider, or press an arrow key on it."];
   const inner = step.states.filter((number) => !machine.finals.includes(number));
   const of = machine.partitioned ? " of its partition" : "";
-  const where = inner.length ? `partial matches${of} wait in ${inner.length > 1 ? "states" : "state"} ${inner.join(", ")}` : `no partial match${of} waits`;
+  const named = inner.map((number) => (machine.rounds[number] ? `${number} (${machine.rounds[number]})` : String(number)));
+  const where = inner.length ? `partial matches${of} wait in ${inner.length > 1 ? "states" : "state"} ${named.join(", ")}` : `no partial match${of} waits`;
   const event = step.made ? `an event ${step.made} that a definition makes` : `row ${step.row}${eventText(table, step.row)}`;
   const said = `After ${event}: ${where}${step.ends ? "; " : "."}`;
   return step.ends ? [said, h("strong", {}, step.sure ? "a match ends here." : "a match may end here.")] : [said];
