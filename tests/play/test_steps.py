@@ -96,7 +96,8 @@ def states_by_letters(compiled: Compiled, table: pa.Table) -> dict[int, set[int]
     reader, keys = predicates_of(alphabet, compiled.schema), table.select(list(compiled.keys)).to_pylist()
     partitions: dict[object, list[int]] = {}
     for row, key in enumerate(keys or [{}] * len(table)):
-        if None not in key.values():
+        # Under an equality a NaN is equal to nothing, as NULL.
+        if None not in key.values() and all(key[name] == key[name] for name in compiled.derived):
             partitions.setdefault(tuple(key.values()), []).append(row)
     rows = [row for own in partitions.values() for row in own]
     cuts = np.cumsum([0, *map(len, partitions.values())])[:-1]
