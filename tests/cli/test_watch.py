@@ -469,6 +469,7 @@ def test_who_waits_for_a_file_is_told_once(tmp_path: Path, capsys: pytest.Captur
     path.write_bytes(b"one\n")
     grown = arriving.GrowingFile(path)
     assert [grown.read(0.15) for _ in range(3)] == [b"one\n", b"", b""]
+    grown.close()
     assert capsys.readouterr().err == f"note: {path} has been read to its end; what is appended is read as it comes, and Ctrl-C ends\n"
 
 
