@@ -207,3 +207,25 @@ def test_what_no_match_can_go_on_from_takes_no_memory_without_a_window(pattern: 
         assert found
         used.append(evaluation.memory_usage())
     assert used[-1] == used[1]
+
+
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * WHERE A THEN (B AS b ; C AS c) FILTER c.v > b.v WITHIN 10 PARTITION BY k TIME MODEL POINT",
+        "EVENT P(v) AS (SELECT x.v AS v WHERE B AS x ; C PARTITION BY k) SELECT * WHERE A THEN P WITHIN 10 PARTITION BY k TIME MODEL POINT",
+    ],
+)
+def test_under_point_what_began_long_before_the_window_is_next(text: str, *, begun: bool) -> None:
+    """The C of 1001 ends a match that began with the B of 0, if there was one: it is next behind A, and too long to be given."""
+    schema = pa.schema([("type", pa.string()), ("ts", pa.int64()), ("k", pa.int64()), ("v", pa.int64())])
+    events = [("B", 0, 1, 1)] * begun + [("A", 1000, 1, 0), ("C", 1001, 1, 5), ("B", 1002, 1, 1), ("C", 1003, 1, 6)]
+    query = cepheid.query(text)
+    run, given = query.recognizer(schema, lateness=0), 0
+    for event in events:
+        given += len(run.push(event)) + len(run.advance_time(event[1]))
+        given += sum(len(run.push(("X", event[1], key, 0))) for key in (2, 3))  # others, so that what is idle is given back
+        run = query.recognizer(schema, lateness=0, snapshot=run.snapshot())
+    table = pa.Table.from_pylist([dict(zip(schema.names, event, strict=True)) for event in events], schema)
+    assert given + len(run.flush()) == len(query.run(table)) == len(query.run(table, engine="reference")) == (not begun)
