@@ -518,8 +518,10 @@ class BufferedRun(KernelEvaluation):
         if 2 * lists <= room and 2 * marks <= marks_room:
             return tuple(part.copy() for part in found)
         most_lists, most_marks = self._most
-        room = min(2 * room, most_lists)
-        wanted = room * marks * 21 // (lists * 20) + 1  # as long as these lists and 5 % more
+        wanted = 2 * marks_room  # for few long lists no room for more of them
+        if 2 * lists > room:
+            room = min(2 * room, most_lists)
+            wanted = room * marks * 21 // (lists * 20) + 1  # as long as these lists and 5 % more
         self._make_buffers(room, min(wanted, max(marks_room, most_marks)))
         return found
 
