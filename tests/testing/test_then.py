@@ -207,8 +207,8 @@ def test_a_point_is_next_wherever_it_began(pattern: str, stream: str, matches: l
         assert sorted(" ".join(events[place] for place in support) for support in supports) == sorted(matches)
 
 
-def test_a_point_beside_comparisons_is_refused() -> None:
-    query = cepheid.query("SELECT * WHERE A AS x THEN (B ; C AS y) FILTER x.v < y.v TIME MODEL POINT")
-    with pytest.raises(NotSupportedError, match="under TIME MODEL POINT, beside comparisons of events, is not supported"):
+def test_what_starts_first_is_refused_beside_comparisons() -> None:
+    query = cepheid.query("SELECT * WHERE A AS x THEN (B ; C AS y) FILTER x.v < y.v TIME MODEL ACTIVE_OFFICE")
+    with pytest.raises(NotSupportedError, match="under TIME MODEL ACTIVE_OFFICE, beside comparisons of events, is not supported"):
         query.run([{"type": "A", "ts": 1, "v": 1}])
     assert not query.run([{"type": "A", "ts": 1, "v": 1}], engine="reference")
