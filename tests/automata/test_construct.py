@@ -268,9 +268,16 @@ def test_guards_ask_under_point_where_letters_take_too_many_states(
 
 
 @pytest.mark.parametrize("model", ["ACTIVE_OFFICE", "COMPLETE_HISTORY"])
-def test_limits_of_then_name_its_time_model(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+@pytest.mark.parametrize("name", ["MAX_COMPLEMENT", "MAX_TRACKER_STATES", "MAX_BESIDE"])
+def test_an_evaluation_chooses_what_is_next_where_letters_take_too_many_states(
+    monkeypatch: pytest.MonkeyPatch, name: str, model: str
+) -> None:
+    table = pa.table({"type": list("ABBCACBCC"), "ts": [1, 2, 3, 4, 4, 5, 6, 7, 7]})
     query = cepheid.query(f"SELECT * WHERE A THEN (B ; C) TIME MODEL {model}")
-    schema = query.schema(pa.schema([("type", pa.string()), ("ts", pa.int64())]))
-    monkeypatch.setattr(succession, "MAX_BESIDE", 2)
-    with pytest.raises(LimitError, match=rf"THEN under TIME MODEL {model} needs more than 2 moves of the automaton \(MAX_BESIDE\)"):
-        query.compiled(schema)
+    schema = query.schema(table.schema)
+    assert not query.compiled(schema).program.automaton.parts
+    monkeypatch.setattr(succession, name, 1)
+    again = cepheid.query(query.text.replace("A THEN", "A  THEN"))
+    assert again.compiled(schema).program.automaton.parts
+    found = [sorted(map(str, each)) for each in (again.run(table), query.run(table), query.run(table, engine="reference"))]
+    assert found[0] == found[1] == found[2] != []

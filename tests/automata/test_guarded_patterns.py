@@ -175,7 +175,7 @@ def test_nothing_is_kept_for_choices_that_nothing_completes() -> None:
 def test_a_nested_strategy_around_guards_is_a_part(strategy: Strategy) -> None:
     automaton = built(f"{strategy.value}(A ;[<= 2] B) ; C")
     (part,) = automaton.parts
-    assert (part.strategy, part.window, part.count, part.text) == (strategy, 2, None, f"{strategy.value}(A ;[<= 2] B)")
+    assert (part.rule, part.window, part.count, part.text) == (strategy, 2, None, f"{strategy.value}(A ;[<= 2] B)")
     assert not automaton.trackers
     places = {tuple(sorted(mark)): sorted(name for _, name in parts) for mark, parts in automaton.labels}
     assert places == {("A",): ["begins", "shown"], ("B",): ["ends", "shown"], ("C",): []}

@@ -102,7 +102,7 @@ CONSUMERS = {
     "automata/products.py hide_fragment": "test_hidden_events_are_written",
     "automata/construct.py strict": "test_constructions_carry_guards",
     "automata/construct.py Constructor": "test_parts_that_strategies_choose_carry_guards",
-    "automata/construct.py placed": "test_parts_that_strategies_choose_carry_guards",
+    "automata/construct.py _placed": "test_parts_that_strategies_choose_carry_guards",
     "automata/construct.py _refusing": "test_conjunction_and_negation_carry_guards",
     "automata/construct.py _unless": "test_conjunction_and_negation_carry_guards",
     "automata/construct.py _next": "test_conjunction_and_negation_carry_guards",
@@ -110,14 +110,14 @@ CONSUMERS = {
     "automata/succession.py following": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py complement": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py subsets": "test_conjunction_and_negation_carry_guards",
-    "automata/construct.py _asks": "test_then_that_moves_what_waits_refuses_guards",
+    "automata/construct.py _asks": "test_beside_guards_an_evaluation_chooses_what_is_next",
     "automata/construct.py _pointed": "test_then_under_point_keeps_guards",
-    "automata/succession.py remaining": "test_then_that_moves_what_waits_refuses_guards",
-    "automata/succession.py _First": "test_then_that_moves_what_waits_refuses_guards",
-    "automata/succession.py first": "test_then_that_moves_what_waits_refuses_guards",
-    "automata/construct.py _several": "test_then_that_moves_what_waits_refuses_guards",
-    "automata/succession.py completing": "test_then_that_moves_what_waits_refuses_guards",
-    "automata/succession.py pointed": "test_then_that_moves_what_waits_refuses_guards",
+    "automata/succession.py remaining": "test_beside_guards_an_evaluation_chooses_what_is_next",
+    "automata/succession.py _First": "test_beside_guards_an_evaluation_chooses_what_is_next",
+    "automata/succession.py first": "test_beside_guards_an_evaluation_chooses_what_is_next",
+    "automata/construct.py _several": "test_beside_guards_an_evaluation_chooses_what_is_next",
+    "automata/succession.py completing": "test_beside_guards_an_evaluation_chooses_what_is_next",
+    "automata/succession.py pointed": "test_beside_guards_an_evaluation_chooses_what_is_next",
     "automata/products.py idle": "test_conjunction_and_negation_carry_guards",
     "automata/products.py shuffle": "test_conjunction_and_negation_carry_guards",
     "automata/regions.py _is_place": "test_conjunction_and_negation_carry_guards",
@@ -789,8 +789,11 @@ def test_then_under_point_keeps_guards() -> None:
 
 
 @pytest.mark.parametrize("model", ["ACTIVE_OFFICE", "COMPLETE_HISTORY"])
-def test_then_that_moves_what_waits_refuses_guards(model: str) -> None:
+def test_beside_guards_an_evaluation_chooses_what_is_next(model: str) -> None:
     for pattern in ("A AS x THEN (B ; C AS y) FILTER y.v > x.v", "(A ;[< 5] B) THEN (B ; C)", "A THEN (B ;[< 5] C)"):
         query = cepheid.query(f"SELECT * WHERE {pattern} TIME MODEL {model}")
-        with pytest.raises(NotSupportedError, match=f"{model}, beside comparisons of events"):
-            query.compiled(query.schema(pa.schema([("type", pa.string()), ("ts", pa.int64()), ("v", pa.int64())])))
+        compiled = query.compiled(query.schema(pa.schema([("type", pa.string()), ("ts", pa.int64()), ("v", pa.int64())])))
+        (part,) = compiled.program.automaton.parts
+        assert (part.rule.value, part.is_next, compiled.looks_ahead) == (model, True, True)
+        places = {name for _, parts in compiled.program.automaton.labels for _, name in parts}
+        assert places == {"precedes", "begins", "shown", "ends"}

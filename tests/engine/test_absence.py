@@ -376,13 +376,13 @@ def test_snapshots_of_other_absences_and_damaged_ones() -> None:
 @pytest.mark.parametrize(
     ("negated", "error", "what", "under"),
     [
-        ("(B THEN (C ;[<= 3] C)) FOR 5 TIME MODEL ACTIVE_OFFICE", NotSupportedError, "THEN", "THEN"),
+        ("(B THEN (P ALL C)) FOR 5", NotSupportedError, "THEN", "THEN"),
         ("B FOR 5s", BindError, "a duration with a unit", "5s"),
         ("B FOR 99999999999999999999", LimitError, "MAX_STEPS", None),
     ],
 )
 def test_what_cannot_be_evaluated_names_its_place(negated: str, error: type[cepheid.CepheidError], what: str, under: str | None) -> None:
-    text = f"SELECT * WHERE A NOT FOLLOWED BY {negated}"
+    text = f"EVENT P(n) AS (SELECT count(x) AS n WHERE A AS x ; B) SELECT * WHERE A NOT FOLLOWED BY {negated}"
     with pytest.raises(error, match=what) as raised:
         cepheid.query(text).run(table("A0(k=1, v=2)"))
     lines = str(raised.value).splitlines()

@@ -169,7 +169,6 @@ def test_an_attribute_holds_what_both_kinds_of_events_have():
 @pytest.mark.parametrize(
     ("pattern", "what"),
     [
-        ("A THEN P TIME MODEL ACTIVE_OFFICE", "THEN under TIME MODEL ACTIVE_OFFICE in front of an event that a match makes"),
         ("A THEN (P ALL A)", "THEN in front of ALL with an event that a match makes"),
         ("A ; NOT B ; (A ALL P)", "NOT in front of ALL with an event that a match makes"),
         ("A ; NOT (P ALL A) ; B", "a negated ALL with an event that a match makes"),

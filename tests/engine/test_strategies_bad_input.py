@@ -159,12 +159,14 @@ def test_counts_within_the_column() -> None:
 
 # ------------------------------------------------------------------------------------------------------------------- where they cannot be
 
+MADE = "EVENT P(n) AS (SELECT count(x) AS n WHERE A AS x ; B)"
+
 
 @pytest.mark.parametrize(
     ("text", "what", "under"),
     [
-        ("SELECT NXT * WHERE C ; LAST(A ; NOT (C THEN (A ;[<= 3] A)) ; B) TIME MODEL ACTIVE_OFFICE", "THEN", "THEN"),
-        ("SELECT MAX * WHERE A ; B UNLESS (C THEN (A ;[<= 3] A)) TIME MODEL ACTIVE_OFFICE", "THEN", "THEN"),
+        (f"{MADE} SELECT NXT * WHERE C ; LAST(A ; NOT (C THEN (P ALL A)) ; B)", "THEN", "THEN"),
+        (f"{MADE} SELECT MAX * WHERE A ; B UNLESS (C THEN (P ALL A))", "THEN", "THEN"),
         ("SELECT LAST COUNT(*) WHERE A NOT FOLLOWED BY B FOR 5 FROM START", "COUNT(*)", None),
     ],
 )

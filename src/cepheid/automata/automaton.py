@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from cepheid.automata.alphabet import Alphabet
 from cepheid.automata.transition import by_label
 from cepheid.errors import REFERENCE_HELP, NotSupportedError
+from cepheid.language.syntax import TimeModel
 from cepheid.records import record
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Automaton:
     """A complex event automaton over numbered states.
 
     states: how many. initial: the one initial state. finals: accepting states. transitions: sorted, without repetition. alphabet: what the bits
-    of a letter mean. parts: what strategies choose inside its matches; its transitions have the places of events in them by number. Their
+    of a letter mean. parts: what strategies and THEN choose inside its matches; its transitions have the places of events in them by number. Their
     automata read the same letters, and a part may have places in those before it. negated: the patterns of which guards ask when a match began that
     has ended (`plan.Derived`), by number; their automata read the same letters too, and may ask about those before them.
     """
@@ -51,14 +52,19 @@ class Automaton:
         return bool(self.alphabet.guards or self.parts)
 
     def refuse_parts(self, reader: str) -> None:
-        """Raise NotSupportedError if there are parts that strategies choose: for what knows transitions alone; reader: its name, for the message."""
+        """Raise NotSupportedError if there are parts that are chosen: for what knows transitions alone; reader: its name, for the message."""
         if self.parts:
             raise NotSupportedError(f"{reader} cannot choose inside the pattern: {self.parts[0].text}", help=REFERENCE_HELP)
 
     @property
     def all_parts(self) -> tuple[Part, ...]:
-        """The parts that strategies choose: inside its matches, and inside those of negated patterns."""
+        """The parts that are chosen: inside its matches, and inside those of negated patterns."""
         return self.parts + tuple(part for each in self.negated for part in each.automaton.parts)
+
+    @property
+    def compares_all(self) -> bool:
+        """Whether strategies inside its matches compare all matches of a part in the stream, whatever bounds its own."""
+        return not all(part.is_next for part in self.parts)
 
     @property
     def predicates(self) -> tuple[Predicate, ...]:
@@ -101,17 +107,25 @@ class Automaton:
 
 @record(slots=False)
 class Part:
-    """A part of a pattern whose matches NXT, LAST or MAX chooses, and that has guards: an evaluation does it.
+    """A part of a pattern of whose matches some are chosen where letters cannot say which: an evaluation does it.
 
-    automaton: of the part without the strategy, hidden; all its matches in the stream are compared. window, count: no match of the part is longer
-    (as in `logical.windows`). text: the part as a pattern.
+    rule: NXT, LAST or MAX, which compare the matches that end at one event; or ACTIVE_OFFICE or COMPLETE_HISTORY, which compare those that end at one
+    time and begin after what is before THEN. automaton: of the part by itself, hidden; all its matches in the stream are compared. window, count: no
+    match of the part is longer (as in `logical.windows`). text: the part as a pattern. earlier: whether it may begin before the event that is read
+    first.
     """
 
-    strategy: Strategy
+    rule: Strategy | TimeModel
     automaton: Automaton
     window: int | None
     count: int | None
     text: str
+    earlier: bool = False
+
+    @property
+    def is_next(self) -> bool:
+        """Whether THEN chooses, which looks at no match that begins before the whole one does."""
+        return isinstance(self.rule, TimeModel)
 
 
 @record(slots=False)

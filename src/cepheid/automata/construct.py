@@ -31,7 +31,7 @@ from cepheid.automata.registers import Before, Compares, Elapsed, Now, Store
 from cepheid.automata.strategies import RULES, select
 from cepheid.automata.succession import HISTORIES, THROUGH, apart, completing, first, following, pointed, remaining
 from cepheid.automata.transform import hide, project, trim
-from cepheid.automata.transition import BEGINS, ENDS, SHOWN, Transition, order
+from cepheid.automata.transition import BEGINS, ENDS, PRECEDES, SHOWN, Transition, order
 from cepheid.errors import REFERENCE_HELP, BindError, LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical import plan
@@ -67,11 +67,20 @@ class _Asked(NamedTuple):
     ends: bool
 
 
+class _Chosen(NamedTuple):
+    """A part of whose matches an evaluation chooses some, as it was built: by a strategy, or as what is next. See `Part`."""
+
+    pattern: Pattern
+    body: Fragment
+    rule: Strategy | TimeModel
+    text: str
+
+
 @dataclass
 class Constructor(States):
     """What the constructions share: the numbering of states, and the alphabet; its predicates are known before, trackers and guards join it.
 
-    masks: of each predicate that they ask for. chosen: the parts with guards in which strategies choose, as they were built. negated: the patterns of
+    masks: of each predicate that they ask for. chosen: the parts that evaluations choose from. negated: the patterns of
     which guards ask when a match began that has ended. compares: whether the pattern is known to have guards; then they ask for negated patterns of
     several events too, for these would move what waits (`_refusing`). moved: whether they do.
     """
@@ -80,7 +89,7 @@ class Constructor(States):
     alphabet: Alphabet
     masks: Mapping[Predicate, int]
     guards: Guards
-    chosen: list[tuple[plan.Select, Fragment]] = field(default_factory=list)
+    chosen: list[_Chosen] = field(default_factory=list)
     negated: list[_Asked] = field(default_factory=list)
     compares: bool = False
     moved: bool = False
@@ -127,17 +136,17 @@ class Constructor(States):
         found = self._with_parts(self._fitted(fragment), self.chosen)
         return dataclasses.replace(found, negated=tuple(map(self._negated, self.negated))) if found.compares else found
 
-    def _with_parts(self, found: Automaton, chosen: Sequence[tuple[plan.Select, Fragment]]) -> Automaton:
+    def _with_parts(self, found: Automaton, chosen: Sequence[_Chosen]) -> Automaton:
         return dataclasses.replace(found, parts=tuple(map(self._part, chosen))) if any(t.parts for t in found.transitions) else found
 
     def _fitted(self, fragment: Fragment) -> Automaton:
         found = self.automaton(fragment)
         return trim(dataclasses.replace(found, alphabet=fitted(found.alphabet)))
 
-    def _part(self, chosen: tuple[plan.Select, Fragment]) -> Part:
-        pattern, body = chosen
-        bounds = hoist(pattern.pattern)[1] & Windows(window=longest(pattern.pattern))
-        return Part(pattern.strategy, hide(self._fitted(body)), bounds.window, bounds.count, self.text(pattern))
+    def _part(self, chosen: _Chosen) -> Part:
+        pattern, body, rule, text = chosen
+        bounds = hoist(pattern)[1] & Windows(window=longest(pattern))
+        return Part(rule, hide(self._fitted(body)), bounds.window, bounds.count, text, earlier=begins_earlier(pattern))
 
     def _negated(self, asked: _Asked) -> Negated:
         pattern, body, parts, timed, ends = asked
@@ -306,22 +315,15 @@ def _pointed(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     return shuffle(constructor, before, body, constructor.alphabet, ends_last=True)
 
 
-def _first(constructor: Constructor, link: plan.Link, body: Fragment, automaton: Automaton, moved: int, *, histories: bool) -> Fragment:
-    """The right side of THEN under ACTIVE_OFFICE and COMPLETE_HISTORY, of several events: of its matches the one that is next."""
-    _check_letters(constructor, link, [automaton])
-    ahead = remaining(automaton, moved, link.span)
+def _by_letters(constructor: Constructor, model: TimeModel, body: Fragment, automaton: Automaton, moved: int) -> Fragment | None:
+    """The right side of THEN, of its matches those that are next, by letters alone; None where these would be too many."""
+    if model not in HISTORIES or not _several(automaton):
+        return following(constructor, body, automaton, constructor.alphabet, moved, through=THROUGH.get(model, False))
+    ahead = remaining(automaton, moved)
+    if ahead is None:
+        return None
     _join(constructor, ahead.tracker)
-    return first(constructor, body, automaton, ahead, constructor.alphabet, moved, histories=histories, span=link.span)
-
-
-def _check_letters(constructor: Constructor, link: plan.Link, sides: Iterable[Automaton]) -> None:
-    """Raise NotSupportedError for THEN that moves what waits, beside comparisons of events."""
-    constructor.moved = True
-    if constructor.compares or any(map(_asks, sides)):
-        assert link.model is not None
-        raise unsupported(
-            link, what=f"THEN of a pattern of several events under TIME MODEL {link.model.value}, beside comparisons of events,"
-        )
+    return first(constructor, body, automaton, ahead, constructor.alphabet, moved, histories=HISTORIES[model])
 
 
 def _join(constructor: Constructor, tracker: Tracker) -> None:
@@ -359,7 +361,7 @@ def _linked(constructor: Constructor, pattern: plan.Sequence, first: Fragment) -
     for link, (before, item) in zip(pattern.links, itertools.pairwise(pattern.items), strict=True):
         _check_link(link, (before, item))
         if link.operator == "THEN":
-            part, waits, since = _next(constructor, link, before, item)
+            parts[-1], part, waits, since = _next(constructor, link, before, item, parts[-1])
             parts.append(part)
             between.append(waits)
             gaps.append(since)
@@ -394,33 +396,34 @@ def _linked(constructor: Constructor, pattern: plan.Sequence, first: Fragment) -
 
 
 def _next(
-    constructor: Constructor, link: plan.Link, before: Pattern, item: Pattern
-) -> tuple[Fragment, Complement | None, frozenset[Store]]:
-    """The right side of THEN, of its matches those that are next; how one waits for it, and what the end of the left side stores.
+    constructor: Constructor, link: plan.Link, before: Pattern, item: Pattern, left: Fragment
+) -> tuple[Fragment, Fragment, Complement | None, frozenset[Store]]:
+    """Both sides of THEN, of the right one the matches that are next; how one waits for it, and what the end of the left side stores.
 
     Without guards its complement runs beside what waits (`succession`). Else, and where it may begin before the event that is read first, a guard
-    asks, as for NOT, when a match of it began that has ended, with its times for places (`apart`).
+    asks, as for NOT, when a match of it began that has ended, with its times for places (`apart`). ACTIVE_OFFICE and COMPLETE_HISTORY then choose
+    among what CAYUGA lets pass, in the match graph (`Part`). left: the fragment of the left side.
     """
     body, earlier = constructor.build(item), begins_earlier(item)
     automaton = constructor.automaton(body)
     model = link.model or TimeModel.CAYUGA
-    if earlier and model not in THROUGH:
-        raise unsupported(link, what=f"THEN under TIME MODEL {model.value} in front of an event that a match makes")
     if earlier and begins_anywhere(item):
         raise unsupported(link, what="THEN in front of ALL with an event that a match makes")
     bit = _moved_on(constructor, link)
     waits = ((Transition(0, 0, forbids=bit),),)  # before time has moved on nothing is read
-    if model in HISTORIES and _several(automaton):
-        return _first(constructor, link, body, automaton, bit, histories=HISTORIES[model]), waits, frozenset()
-    through = THROUGH.get(model, False)
-    letters = not _asks(automaton)
     constructor.moved |= not earlier
-    if letters and not (constructor.compares or earlier):
-        states = constructor.states
-        found = following(constructor, body, automaton, constructor.alphabet, bit, through=through)
+    if not (_asks(automaton) or constructor.compares or earlier):
+        states, alphabet = constructor.states, constructor.alphabet
+        found = _by_letters(constructor, model, body, automaton, bit)
         if found is not None:
-            return found, waits, frozenset()
-        constructor.states = states
+            return left, found, waits, frozenset()
+        constructor.states, constructor.alphabet = states, alphabet
+    chooses = model in HISTORIES and (_several(automaton) or earlier)
+    through = chooses or THROUGH.get(model, False)
+    if chooses:
+        place = (len(constructor.chosen), PRECEDES)
+        left = left.changed(lambda move: dataclasses.replace(move, parts=move.parts | {place}) if move.target in left.finals else move)
+        body = _placed(constructor, _Chosen(item, body, model, constructor.text(item)))
     name = f"end of {constructor.text(before)}"
     later = plan.Interval(1, None)
     stores, tests = _begins_after(constructor, later, name) if earlier else _aged(constructor, later, name)
@@ -431,7 +434,7 @@ def _next(
     body = constructor.guards.asking_first(body, tests if through else (*tests, ask))
     if through:
         body = body.changed(lambda move: constructor.guards.asking(move, (ask,)) if move.target in body.finals else move)
-    return body, None, stores | since
+    return left, body, None, stores | since
 
 
 def _told(constructor: Constructor, ended: int, link: plan.Link, name: str) -> tuple[frozenset[Store], tuple[Test, ...]]:
@@ -791,8 +794,7 @@ def _select(constructor: Constructor, pattern: plan.Select) -> Fragment:
     part = constructor.build(pattern.pattern)
     body = trim(constructor.automaton(part))
     if body.alphabet.guards or any(move.parts for move in body.transitions):
-        constructor.chosen.append((pattern, part))
-        return placed(part, len(constructor.chosen) - 1)
+        return _placed(constructor, _Chosen(pattern.pattern, part, pattern.strategy, constructor.text(pattern)))
     kept = select(body, pattern.strategy, span=pattern.span)
     fitted(kept.alphabet)  # or the trackers would reach the bits of guards
     constructor.alphabet = kept.alphabet
@@ -801,8 +803,10 @@ def _select(constructor: Constructor, pattern: plan.Select) -> Fragment:
     return Fragment(numbers[kept.initial], frozenset(numbers[state] for state in kept.finals), tuple(moves))
 
 
-def placed(body: Fragment, number: int) -> Fragment:
-    """A part that a strategy chooses in the match graph: its marked events say which place they have in the part with this number."""
+def _placed(constructor: Constructor, chosen: _Chosen) -> Fragment:
+    """A part that is chosen in the match graph: its marked events say which place they have in it."""
+    number, body = len(constructor.chosen), chosen.body
+    constructor.chosen.append(chosen)
 
     def place(move: Transition) -> Transition:
         places = {BEGINS: move.source == body.initial, SHOWN: bool(move.mark), ENDS: move.target in body.finals}

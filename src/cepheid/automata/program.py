@@ -163,6 +163,11 @@ class Program:
         """The automata that read its letters."""
         return self.automata
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether it looks at the events of a time behind each of them: then these have to be read together."""
+        return any(tracker.ahead for tracker in self.trackers) or any(part.is_next for part in self.automaton.all_parts)
+
     def reading(self, numbering: Mapping[int, int]) -> Self:
         """The same program for letters that begin with numbers; numbering: the spelling of each."""
         return dataclasses.replace(self, automaton=_reading(self.automaton, numbering))
@@ -180,6 +185,7 @@ class Program:
     @cached_property
     def _read(self) -> tuple[Expression, ...]:
         begins = [Begin.of("place")] if any(each.earlier for each in self.automaton.negated) else []
+        begins += [Begin.of("time")] if any(part.earlier for part in self.automaton.all_parts) else []
         return tuple(dict.fromkeys([*(value for automaton in reversed(self.automata) for value in _values(automaton)), *begins]))
 
     @cached_property
@@ -196,7 +202,7 @@ class Program:
         # What most automata lack has no place in the fingerprint of these: stored state of before goes on.
         rarer: list[tuple[str, object]] = [("number bits", alphabet.number_bits)] if alphabet.number_bits else []
         rarer += [("correlations", alphabet.correlations)] if alphabet.correlations else []
-        parts = [(part.strategy, part.window, part.count, Program(part.automaton).fingerprint) for part in automaton.parts]
+        parts = [(part.rule, part.window, part.count, Program(part.automaton).fingerprint) for part in automaton.parts]
         rarer += [("parts", parts)] if parts else []
         negated = [(each.window, each.count, Program(each.automaton).fingerprint) for each in automaton.negated]
         rarer += [("negated", negated)] if negated else []

@@ -31,7 +31,6 @@ from cepheid.automata.products import DONE, idle, joint
 from cepheid.automata.strategies import MAX_TRACKER_STATES
 from cepheid.automata.transform import cubes, united
 from cepheid.automata.transition import Transition, order
-from cepheid.errors import LimitError
 from cepheid.language.syntax import TimeModel
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from cepheid.automata.alphabet import Alphabet
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.fragment import States
-    from cepheid.errors import Span
 
 THROUGH = {TimeModel.CAYUGA: True, TimeModel.SNOOPIB: False, TimeModel.ODE: False}
 """The models of which a complement knows what is next, and whether another match may not end before this one ends (True), or before it starts."""
@@ -111,11 +109,11 @@ class Ahead(NamedTuple):
         return united(free, types)
 
 
-def remaining(automaton: Automaton, moved: int, span: Span) -> Ahead:
+def remaining(automaton: Automaton, moved: int) -> Ahead | None:
     """The tracker of what still ends at this time. It comes behind those of the automaton's alphabet.
 
-    automaton: q, without guards and parts. moved: as for `following`. span: of THEN. Raises LimitError past `MAX_COMPLEMENT` and
-    `MAX_TRACKER_STATES`. At most exponential in the states of q.
+    automaton: q, without guards and parts. moved: as for `following`. None past `MAX_COMPLEMENT` and `MAX_TRACKER_STATES`: then an evaluation
+    chooses (`Part`). At most exponential in the states of q.
     """
     numbers, todo = {0: 0}, [0]
     moves: list[Transition] = []
@@ -135,10 +133,8 @@ def remaining(automaton: Automaton, moved: int, span: Span) -> Ahead:
             if numbers[target] != source:
                 ways = united(found, automaton.alphabet.types)
                 moves += [Transition(source, numbers[target], requires, None, forbids) for requires, forbids in ways]
-        if len(todo) > MAX_TRACKER_STATES:
-            raise _limit("ACTIVE_OFFICE and COMPLETE_HISTORY", span, MAX_TRACKER_STATES, "states of a tracker (MAX_TRACKER_STATES)")
-        if len(moves) > MAX_COMPLEMENT:
-            raise _limit("ACTIVE_OFFICE and COMPLETE_HISTORY", span, MAX_COMPLEMENT, "moves of a tracker (MAX_COMPLEMENT)")
+        if len(todo) > MAX_TRACKER_STATES or len(moves) > MAX_COMPLEMENT:
+            return None
     return Ahead(Tracker(automaton.alphabet.width, len(todo), order(moves), ahead=True), tuple(todo))
 
 
@@ -227,12 +223,12 @@ class _First:
 
 
 def first(
-    states: States, body: Fragment, automaton: Automaton, ahead: Ahead, alphabet: Alphabet, moved: int, *, histories: bool, span: Span
-) -> Fragment:
+    states: States, body: Fragment, automaton: Automaton, ahead: Ahead, alphabet: Alphabet, moved: int, *, histories: bool
+) -> Fragment | None:
     """The matches of a fragment that are next under ACTIVE_OFFICE and COMPLETE_HISTORY, from the event on at which time has moved on behind p.
 
     body, automaton, moved: as for `following`. ahead: of q; the alphabet has its tracker. histories: whether histories are compared, else starts.
-    span: of THEN. At most exponential in the states of q; raises LimitError past `MAX_BESIDE`.
+    At most exponential in the states of q; None past `MAX_BESIDE`.
     """
     outgoing: dict[int, list[Transition]] = defaultdict(list)
     for move in body.moves:
@@ -271,7 +267,7 @@ def first(
                         todo.append((numbers[target], target, False))
                     moves.append(dataclasses.replace(read, target=numbers[target]))
         if len(moves) > MAX_BESIDE:
-            raise _limit("COMPLETE_HISTORY" if histories else "ACTIVE_OFFICE", span, MAX_BESIDE, "moves of the automaton (MAX_BESIDE)")
+            return None
     return Fragment(initial, frozenset({final}), tuple(moves), body.pending)
 
 
@@ -376,17 +372,6 @@ def pointed(states: States, before: Fragment, body: Fragment, told: Completing, 
         if len(moves) > MAX_BESIDE:
             return None
     return Fragment(numbers[start], frozenset({final}), tuple(moves), all_pending((before, body)))
-
-
-def _limit(model: str, span: Span, limit: int, what: str) -> LimitError:
-    return LimitError(
-        f"THEN under TIME MODEL {model} needs more than {limit:,} {what}",
-        span=span,
-        help=(
-            "take a shorter pattern behind THEN, with fewer types and conditions",
-            "or TIME MODEL CAYUGA, the default, which needs the least",
-        ),
-    )
 
 
 def apart(states: States, body: Fragment, moved: int, *, earlier: bool) -> Fragment:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 Mark = frozenset[str]
 
-BEGINS, SHOWN, ENDS = "begins", "shown", "ends"
-"""Places that an event can have in a part: it begins the part, its support has the event, it ends the part."""
+BEGINS, SHOWN, ENDS, PRECEDES = "begins", "shown", "ends", "precedes"
+"""Places that an event can have in a part: it begins the part, its support has the event, it ends the part, or what the part is next to (THEN)."""
 
 Parts = frozenset[tuple[int, str]]
-"""The parts (`automaton.Part`), by number, in which a marked event has a place, and which."""
+"""The parts (`automaton.Part`), by number, for which a marked event has a place, and which."""
 
 Label = tuple[Mark, Parts]
 """What one marked event is to a partial match. Partial matches with the same labels at the same events are one."""

@@ -151,7 +151,7 @@ def _uncompared(compiled: Compiled, rows: Array, where: Array, live: Live) -> li
                 f" from there on {could}"
             )
     parts = compiled.drawn.parts
-    return said + [f"{part.text} is taken without {part.strategy.value} here: {could}" for part in parts]
+    return said + [f"{part.text} is taken without {part.rule.value} here: {could}" for part in parts]
 
 
 def _unsure(compiled: Compiled, where: Array, cuts: Array, live: Live) -> frozenset[int]:

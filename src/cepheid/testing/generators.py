@@ -269,7 +269,9 @@ RESTRICTING = QueryFragment(
 """The operators of the event algebra, under RESTRICTED: what its own detector runs."""
 
 SUCCEEDING_GUARDED = dataclasses.replace(
-    CONTRADICTING, operators=(*CHOOSING.operators, ("then", 16)), models=("", "CAYUGA", "SNOOPIB", "ODE", "POINT")
+    CONTRADICTING,
+    operators=(*CHOOSING.operators, ("then", 16)),
+    models=("", "CAYUGA", "SNOOPIB", "ODE", "POINT", "ACTIVE_OFFICE", "COMPLETE_HISTORY"),
 )
 """THEN of and around patterns that compare events."""
 

@@ -9,23 +9,28 @@ from __future__ import annotations
 import datetime as dt
 import functools
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Kept, Now
-from cepheid.automata.transition import BEGINS, ENDS, SHOWN
+from cepheid.automata.transition import BEGINS, ENDS, PRECEDES, SHOWN
+from cepheid.language.syntax import TimeModel
 from cepheid.logical.plan import Derived, Literal, transform
+from cepheid.succession import MODELS
 from cepheid.testing.denotation import KEEPS, Match
 from cepheid.testing.evaluate import EPOCH_DAY, compare, evaluate, holds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cepheid.automata import Automaton, Transition, UnionAutomaton
     from cepheid.automata.correlation import KeptEvents
     from cepheid.automata.registers import Term, Test
     from cepheid.automata.transition import Label
+    from cepheid.language.syntax import Strategy
     from cepheid.logical.plan import Expression
+    from cepheid.succession import TemporalModel
     from cepheid.testing.denotation import Support
     from cepheid.testing.evaluate import Event
 
@@ -35,11 +40,11 @@ Content = Any
 Marked = tuple[tuple[int, "Label"], ...]
 """The marked events of a run, with their marks and places in parts."""
 
-Chosen = dict[int, set["Support"]]
-"""By the position where matches of a part end, the supports that its strategy keeps."""
-
 Interval = tuple[int, int]
 """The positions of the first and the last event of a match."""
+
+Chosen = Callable[["Support", Interval, int], bool]
+"""Whether a match of a part is chosen: by its support and interval, and by where ends what is before it (-1 where nothing looks at that)."""
 
 Run = tuple[int, tuple[Content, ...], Marked]
 """A state, what each register holds, and what was marked."""
@@ -57,12 +62,32 @@ def _chosen(automaton: Automaton, events: Sequence[Event], ended: Sequence[set[I
     """The accepting runs with parts as strategies choose them; ended: as for `_accepted`."""
     chosen: list[Chosen] = []
     for part in automaton.parts:
-        supports: dict[int, set[Support]] = defaultdict(set)
-        for marked, end in _accepted(part.automaton, events, chosen, ended):
-            supports[end].add(frozenset(position for position, (mark, _) in marked if mark))
-        keeps = KEEPS[part.strategy]
-        chosen.append({end: {each for each in own if keeps(each, own)} for end, own in supports.items()})
+        found = {
+            (frozenset(position for position, (mark, _) in marked if mark), (marked[0][0], end))
+            for marked, end in _accepted(part.automaton, events, chosen, ended)
+        }
+        chosen.append(_next(part.rule, events, found) if isinstance(part.rule, TimeModel) else _kept(part.rule, found))
     return _accepted(automaton, events, chosen, ended)
+
+
+def _kept(strategy: Strategy, found: Iterable[tuple[Support, Interval]]) -> Chosen:
+    """What a strategy keeps of the matches of a part."""
+    supports: dict[int, set[Support]] = defaultdict(set)
+    for support, (_, end) in found:
+        supports[end].add(support)
+    return lambda support, interval, _: support in supports[interval[1]] and KEEPS[strategy](support, supports[interval[1]])
+
+
+def _next(rule: TimeModel, events: Sequence[Event], found: Iterable[tuple[Support, Interval]]) -> Chosen:
+    """What is next of the matches of a part (what-is-next, equation (4))."""
+    model: TemporalModel[Any] = MODELS[rule.value]
+
+    def stamp(support: Support, interval: Interval) -> Any:
+        times = {events[position].time for position in support.union(interval)}
+        return model.of(time for time in times if time is not None)
+
+    stamps = {stamp(*each) for each in found}
+    return lambda support, interval, before: stamp(support, interval) in model.successors(stamp(frozenset(), (before, before)), stamps)
 
 
 def _accepted(
@@ -83,14 +108,16 @@ def _accepted(
 
 def _has_chosen(marked: Marked, part: int, chosen: Chosen) -> bool:
     """Whether each time that a run goes through a part it has a chosen support there."""
-    support: set[int] = set()
+    support, begins, preceded, before = set[int](), -1, -1, -1
     for position, (_, parts) in marked:
         if (part, BEGINS) in parts:
-            support = set()
+            support, begins, before = set(), position, preceded
         if (part, SHOWN) in parts:
             support.add(position)
-        if (part, ENDS) in parts and support not in chosen.get(position, ()):
+        if (part, ENDS) in parts and not chosen(frozenset(support), (begins, position), before):
             return False
+        if (part, PRECEDES) in parts:
+            preceded = position
     return True
 
 

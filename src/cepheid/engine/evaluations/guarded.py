@@ -11,7 +11,9 @@ This is the whole evaluation in plain Python: its state, its sections and its in
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, TypeAlias
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,18 +24,21 @@ from cepheid.engine.evaluations.base import ALL, Keeping
 from cepheid.engine.evaluations.guarded_choice import Count
 from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, meld, united, walk
 from cepheid.engine.evaluations.guarded_indexes import Question
+from cepheid.engine.evaluations.guarded_next import Following, Fronts, Nexts
 from cepheid.engine.evaluations.guarded_output import Distinct, Output, Shown, chosen_paths
-from cepheid.engine.evaluations.guarded_parts import Chosen, Places, Restriction, chosen
+from cepheid.engine.evaluations.guarded_parts import Chosen, Places, Restriction, S, Supported, chosen
 from cepheid.engine.evaluations.guarded_sample import sampled, spread
 from cepheid.engine.evaluations.guarded_state import Partitions
 from cepheid.engine.evaluations.guarded_values import Evaluator, Reader, is_several, stored
+from cepheid.engine.evaluations.trackers import backward
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT
 from cepheid.errors import LimitError
-from cepheid.language.syntax import Consumption
+from cepheid.language.syntax import Consumption, Strategy, TimeModel
+from cepheid.logical.plan import Begin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Unpack
 
     from cepheid.automata.automaton import Automaton, Part
@@ -54,6 +59,12 @@ SETS_LIMIT = 1 << 14
 
 Group: TypeAlias = "tuple[tuple[Value, ...], Node | None]"
 """The values of a group's slots, and what it goes on from; None where a match begins."""
+
+Copied: TypeAlias = Callable[[Cell, Node], Cell]
+"""What makes a cell like another one, that goes on from something else."""
+
+BEGIN_TIME = Begin.of("time")
+"""When an event begins, where a definition made it."""
 
 
 class Guarded(Keeping):
@@ -76,7 +87,10 @@ class Guarded(Keeping):
         self.evaluator = Evaluator(program.automaton.alphabet.correlations)
         self._questions: dict[Region, Question] = {}
         self._masks: dict[int, int | None] = {}
-        self.parts = parts_of(program.automaton)
+        self.parts = parts_of(program.automaton, self.window)
+        self._looks_ahead = any(part.is_next for part in program.automaton.parts)
+        self._earlier = any(part.earlier for part in program.automaton.parts)
+        self._times = (0, 0)
         self._choices = [(part, Places(program.automaton, number)) for number, part in enumerate(self.parts)]
         self._match = Shown(program).match
         self._epoch = 0
@@ -92,6 +106,7 @@ class Guarded(Keeping):
         for part in self.parts:
             part.begin(events, rows)
         self.begin(events, rows)
+        together = _together(events) if self._looks_ahead else None
         letters, times = events.letters.tolist(), events.times.tolist()
         vetoed = None if events.vetoed is None else events.vetoed.tolist()
         stops = [*events.cuts.tolist(), len(events)][1:]
@@ -103,8 +118,9 @@ class Guarded(Keeping):
             partition = self.store.of(row, self._epoch)
             for place in range(start, stop):
                 self._row = place
-                for part in self.parts:
-                    part.read(row, letters[place], times[place], place)
+                places = [place] if together is None else together.get(place, [])
+                for part in self.parts if places else ():
+                    part.read(row, places, letters, times)
                 root = self._event(partition, letters[place], times[place], place)
                 if root is not None and not (vetoed and vetoed[place]):
                     for match, count in self._given(root, partition.position - 1):
@@ -122,7 +138,8 @@ class Guarded(Keeping):
         """Make ready for a batch; rows: of the store, for each segment."""
         self.store.open(rows.astype(np.int64))
         self.marked = np.zeros(len(events), np.uint8)
-        self._reader = self.evaluator.now = Reader(self.program.asked, self.program.automaton.alphabet, events)
+        asked = (*self.program.asked, BEGIN_TIME) if self._earlier else self.program.asked
+        self._reader = self.evaluator.now = Reader(asked, self.program.automaton.alphabet, events)
 
     @property
     def reached(self) -> int:
@@ -183,6 +200,7 @@ class Guarded(Keeping):
             self._skipped += 1
             return None
         self._expire(partition, position, time)
+        self._times = (time, self._reader(BEGIN_TIME)) if self._earlier else (time, time)
         low = partition.low
         made: list[tuple[Region, tuple[Value, ...], Node]] = []
         for region in self.regions.step(self.regions.initial, mask).marked:
@@ -236,11 +254,11 @@ class Guarded(Keeping):
     ) -> tuple[Region, tuple[Value, ...], Node]:
         """A new cell, with the values of its region."""
         assert region.label is not None
-        cell = self._cell(partition, partition.position - 1, region.label, child)
+        cell = self._cell(partition, partition.position - 1, region.label, child, self._times)
         return region, values, Node(cell.key, cell)
 
-    def _cell(self, partition: Partition, position: int, label: int, child: Node | None) -> Cell:
-        cell = Cell(partition.serial, position, label, child)
+    def _cell(self, partition: Partition, position: int, label: int, child: Node | None, times: tuple[int, int]) -> Cell:
+        cell = Cell(partition.serial, position, label, child, times)
         partition.serial += 1
         if self._bounded:
             partition.cells.append(cell)
@@ -262,17 +280,17 @@ class Guarded(Keeping):
         return sorted(found.items(), key=lambda item: (item[1].key, json.dumps(stored(item[0])) if self.regions.ambiguous else ""))
 
     def _kept(self, partition: Partition, region: Region, found: Sequence[Group]) -> Sequence[Group]:
-        """Groups that go on with a region at this event, restricted to what strategies keep of the parts that end there."""
+        """Groups that go on with a region at this event, restricted to what is chosen of the parts that end there."""
         if not self._choices:
             return found
         assert region.label is not None
 
         def copied(cell: Cell, child: Node) -> Cell:
-            return self._cell(partition, cell.position, cell.label, child)
+            return self._cell(partition, cell.position, cell.label, child, cell.times)
 
         for part, places in self._choices:
             if region.label in places.ends and found:
-                found = part.kept(places, region.label, found, partition.low, self.steps, copied=copied)
+                found = part.kept(self._row, places, region.label, found, partition.low, self.steps, copied=copied)
         return found
 
     def _moved(self, bank: Bank, regions: tuple[Region, ...], low: int) -> list[tuple[Macro, tuple[Value, ...], Node]]:
@@ -446,57 +464,144 @@ class GuardedChoice(Guarded):
         return map(self._match, chosen_paths(self.program, root, low, self.steps))
 
 
-class Choosing(Guarded):
-    """The run state of one part of a pattern, and what NXT, LAST or MAX keep of its matches at one event; `Guarded` around it drives it.
+class Ended(NamedTuple):
+    """The matches of a part that end at an event. low: the least start that counts. position, times: of the event, see `Cell`."""
 
-    before: the parts that this one may have inside. Its matches are those of the whole stream, whatever bounds the pattern around it.
+    root: Node
+    low: int
+    position: int
+    times: tuple[int, int]
+
+
+class Choosing(Guarded):
+    """The run state of one part of a pattern, whose matches are chosen; `Guarded` around it drives it.
+
+    before: the parts that this one may have inside. Where a part of the pattern looks ahead, all events of a time are read before the pattern around
+    reads the first of them. Meanwhile nothing expires, for the matches that end at each of them may be looked at.
     """
 
-    def __init__(self, part: Part, before: Sequence[Choosing]) -> None:
-        super().__init__(Program(part.automaton), window=part.window, count_window=part.count)
+    def __init__(self, part: Part, before: Sequence[Choosing], **bounds: Unpack[Bounds]) -> None:
+        super().__init__(Program(part.automaton), **bounds)
         self._choices = [(other, Places(part.automaton, number)) for number, other in enumerate(before)]
-        self._strategy = part.strategy
+        self._earlier = part.earlier
         self._shown = [bool(mark) for mark, _ in part.automaton.labels]
-        self._chosen: Chosen[Any] | None = None
-        self._now = 0
+        self._ended: dict[int, Ended] = {}
+        self._together = False
 
-    def read(self, row: int, letter: int, time: int, place: int) -> None:
-        """Read one event of a partition."""
-        self._chosen, self._trigger = None, None
+    def read(self, row: int, places: Sequence[int], letters: Sequence[int], times: Sequence[int]) -> None:
+        """Read events of a partition, by their places in the batch: one, or all of a time."""
+        self._ended, self._together = {}, False
         partition = self.store.of(row, self._epoch)
-        self._now = partition.position
-        self._event(partition, letter, time, place)
+        for place in places:
+            self._row, position, self._trigger = place, partition.position, None
+            self._event(partition, letters[place], times[place], place)
+            if self._trigger is not None:
+                self._ended[place] = Ended(*self._trigger, position, self._times)
+            self._together = True
+
+    def _expire(self, partition: Partition, position: int, time: int) -> None:
+        if not self._together:
+            super()._expire(partition, position, time)
+
+    @abstractmethod
+    def kept(
+        self, place: int, places: Places, label: int, found: Sequence[Group], low: int, steps: Steps, *, copied: Copied
+    ) -> Sequence[Group]:
+        """Groups around the part that end it at an event with a label, restricted to what is chosen; those are left out in which nothing stays."""
+
+
+class Strategic(Choosing):
+    """What NXT, LAST or MAX keep of the matches of a part at one event. Its matches are those of the whole stream, whatever bounds the pattern."""
+
+    def __init__(self, part: Part, before: Sequence[Choosing]) -> None:
+        super().__init__(part, before, window=part.window, count_window=part.count)
+        assert isinstance(part.rule, Strategy)
+        self._strategy = part.rule
+        self._chosen: dict[int, Chosen[Any]] = {}
+
+    def read(self, row: int, places: Sequence[int], letters: Sequence[int], times: Sequence[int]) -> None:
+        """Read events of a partition, as `Choosing`."""
+        super().read(row, places, letters, times)
+        self._chosen = {}
 
     def kept(
-        self,
-        places: Places,
-        label: int,
-        found: Sequence[Group],
-        low: int,
-        steps: Steps,
-        *,
-        copied: Callable[[Cell, Node], Cell],
+        self, place: int, places: Places, label: int, found: Sequence[Group], low: int, steps: Steps, *, copied: Copied
     ) -> Sequence[Group]:
-        """Groups around the part that end it at this event with a label, restricted as `Restriction`; those are left out in which nothing stays."""
-        if self._trigger is None:
+        """Those whose events in the part are a support that the strategy keeps."""
+        ended = self._ended.get(place)
+        if ended is None:
             return []
-        if self._chosen is None:
-            self._chosen = chosen(*self._trigger, self.steps, strategy=self._strategy, shown=self._shown)
-        state = self._chosen.start
+        if place not in self._chosen:
+            self._chosen[place] = chosen(ended.root, ended.low, self.steps, strategy=self._strategy, shown=self._shown)
+        kept = self._chosen[place]
+        state = kept.start
         if places.shows[label]:
-            if self._now not in self._chosen.positions(state):
+            if ended.position not in kept.positions(state):
                 return []
-            state = self._chosen.after(state, self._now)
+            state = kept.after(state, ended.position)
         if places.begins[label]:
-            return found if self._chosen.ends(state) else []
-        groups = [(values, child) for values, child in found if child is not None]
-        restriction = Restriction(self._chosen, places, [child for _, child in groups], low, steps, copied=copied)
-        return [(values, below) for values, child in groups if (below := restriction.below(child, state)) is not None]
+            return found if kept.ends(state) else []
+        return _restricted(Supported(kept, places, _children(found), low, steps, copied=copied), found, state)
 
 
-def parts_of(automaton: Automaton) -> tuple[Choosing, ...]:
-    """The parts of an automaton, without any state."""
+class Next(Choosing):
+    """What is next under ACTIVE_OFFICE or COMPLETE_HISTORY: it looks at all matches of a part that end at one time.
+
+    window: of the pattern around. What begins before the pattern does is not next, so it bounds the part too. No number of events does: positions of
+    one time are read together.
+    """
+
+    def __init__(self, part: Part, before: Sequence[Choosing], window: int | None) -> None:
+        super().__init__(part, before, window=min((each for each in (part.window, window) if each is not None), default=None))
+        self._histories = part.rule is TimeModel.COMPLETE_HISTORY
+        self._nexts: Nexts | None = None
+
+    def read(self, row: int, places: Sequence[int], letters: Sequence[int], times: Sequence[int]) -> None:
+        """Read events of a partition, as `Choosing`."""
+        super().read(row, places, letters, times)
+        self._nexts = None
+
+    def kept(
+        self, place: int, places: Places, label: int, found: Sequence[Group], low: int, steps: Steps, *, copied: Copied
+    ) -> Sequence[Group]:
+        """Those before which no other match of the part comes first."""
+        ended = self._ended.get(place)
+        if ended is None:
+            return []
+        if self._nexts is None:
+            end, counts = ended.times[0], self._shown if self._histories else None
+            fronts = (Fronts(each.root, each.low, self.steps, end=end, counts=counts).total for each in self._ended.values())
+            self._nexts = Nexts(fronts, end, histories=self._histories)
+        state = self._nexts.after((), ended.times, shown=places.shows[label], begins=places.begins[label])
+        if state is None:
+            return []
+        return _restricted(Following(self._nexts, places, _children(found), low, steps, copied=copied), found, state)
+
+
+def _children(found: Sequence[Group]) -> list[Node]:
+    """What groups go on from: they all do, where they have begun."""
+    return [child for _, child in found if child is not None]
+
+
+def _restricted(restriction: Restriction[S], found: Sequence[Group], state: S) -> list[Group]:
+    """Groups with only those paths that go on from a state."""
+    return [(values, below) for values, child in found if child is not None and (below := restriction.below(child, state)) is not None]
+
+
+def parts_of(automaton: Automaton, window: int | None) -> tuple[Choosing, ...]:
+    """The parts of an automaton, without any state; window: of its matches."""
     found: list[Choosing] = []
+    around = None if automaton.compares_all else window
     for part in automaton.parts:
-        found.append(Choosing(part, found))
+        found.append(Next(part, found, around) if part.is_next else Strategic(part, found))
     return tuple(found)
+
+
+def _together(events: Events) -> dict[int, list[int]]:
+    """The places of the events of one partition and time, by the first of them."""
+    order, cuts = backward(events)
+    # From the last to the first.
+    begins = np.zeros(len(order), np.bool_)
+    begins[cuts] = True
+    begins[1:] |= np.diff(events.times[order]) != 0
+    return {group[-1]: group[::-1] for group in (each.tolist() for each in np.split(order, np.flatnonzero(begins)[1:])) if group}

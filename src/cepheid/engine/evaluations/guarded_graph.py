@@ -41,15 +41,19 @@ class Steps:
 
 
 class Cell:
-    """A marked event at the end of partial matches (name in paper: output node). child: what they go on from, None where the match begins."""
+    """A marked event at the end of partial matches (name in paper: output node).
 
-    __slots__ = ("child", "key", "label", "position")
+    child: what they go on from, None where the match begins. times: of the event, and where it begins.
+    """
 
-    def __init__(self, serial: int, position: int, label: int, child: Node | None) -> None:
+    __slots__ = ("child", "key", "label", "position", "times")
+
+    def __init__(self, serial: int, position: int, label: int, child: Node | None, times: tuple[int, int]) -> None:
         self.key: Key = (position if child is None else child.key[0], serial)
         self.position = position
         self.label = label
         self.child = child
+        self.times = times
 
 
 class Node:

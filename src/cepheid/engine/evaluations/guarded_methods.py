@@ -130,13 +130,17 @@ class _Guards(Method):
 
 
 def _choice_in(part: Part) -> str:
-    """What a strategy inside the pattern costs."""
-    steps = f"at most {MAXIMAL_LIMIT:,} steps of O(r)" if part.strategy is Strategy.MAX else "O(r log n)"
+    """What a choice inside the pattern costs."""
+    if part.is_next:
+        return f"at each time at which {part.text} ends: O(r s) to find what is next, r = marked events of its matches, s = their starts"
+    steps = f"at most {MAXIMAL_LIMIT:,} steps of O(r)" if part.rule is Strategy.MAX else "O(r log n)"
     return f"at each event that ends {part.text}: {steps} for its choice, and O(r) bits per event of what it keeps, r = marked events of its matches"
 
 
 def _state_of(part: Part) -> str:
-    """What a strategy inside the pattern keeps, whatever bounds the query."""
+    """What a choice inside the pattern keeps."""
+    if part.is_next:
+        return f"for {part.text}, which is compared as what may be next: the same again"
     bounded = part.window is not None or part.count is not None
     how = "the marked events within its window" if bounded else "it grows with the marked events, for it has no window of its own"
     return f"for {part.text}, which compares all its matches in the stream: {how}"

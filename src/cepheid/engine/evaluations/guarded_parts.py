@@ -1,8 +1,10 @@
 """Parts of a pattern in which NXT, LAST or MAX choose: which supports they keep at an event, and the partial matches that have one of these.
 
 Comes in: the match graph of a part, which gives the chosen supports (`Chosen`), and partial matches of the pattern around it that end the part at
-this event. Goes out: those partial matches whose events in the part are a chosen support. Paths are walked back to the cell that begins the part;
-cells on the way are copied where not all of their paths stay, for others may share them. What is before the part stays as it is.
+this event. Goes out: those partial matches whose events in the part are a chosen support (`Supported`). Paths are walked back to the cell that begins
+the part; cells on the way are copied where not all of their paths stay, for others may share them. What is before the part stays as it is.
+
+`guarded_next` does the same for THEN: other rules, and the same walk (`Restriction`).
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from cepheid.automata.transform import members
-from cepheid.automata.transition import BEGINS, ENDS, SHOWN
+from cepheid.automata.transition import BEGINS, ENDS, PRECEDES, SHOWN
 from cepheid.engine.evaluations.guarded_choice import Best
 from cepheid.engine.evaluations.guarded_graph import Node, united
 from cepheid.engine.evaluations.guarded_maximal import CellSets, Maximal
@@ -135,53 +137,56 @@ def chosen(root: Node, low: int, steps: Steps, *, strategy: Strategy, shown: Seq
 class Places:
     """The places in one part that the labels of the automaton around it have.
 
-    begins, shows: by label, whether it begins the part, and whether the part's support has its event. ends: the labels that end the part.
+    begins, shows, precedes: by label, whether it begins the part, whether the part's support has its event, and whether it ends what the part is next
+    to. ends: the labels that end the part.
     """
 
     def __init__(self, automaton: Automaton, part: int) -> None:
-        self.begins, self.shows = ([(part, name) in parts for _, parts in automaton.labels] for name in (BEGINS, SHOWN))
+        self.begins, self.shows, self.precedes = (
+            [(part, name) in parts for _, parts in automaton.labels] for name in (BEGINS, SHOWN, PRECEDES)
+        )
         self.ends = frozenset(number for number, (_, parts) in enumerate(automaton.labels) if (part, ENDS) in parts)
 
 
 class _PartCells(CellSets):
-    """The cells of a part that partial matches reach."""
+    """The cells of a part that partial matches reach; last: by label, whether nothing counts that is before it."""
 
-    def __init__(self, root: Node, low: int, steps: Steps, places: Places) -> None:
-        self._begins = places.begins
+    def __init__(self, root: Node, low: int, steps: Steps, last: Sequence[bool]) -> None:
+        self._last = last
         super().__init__(root, low, steps)
 
     def child(self, cell: Cell) -> Node | None:
         """Nothing before the part."""
-        return None if self._begins[cell.label] else cell.child
+        return None if self._last[cell.label] else cell.child
 
 
-class Restriction(Generic[S]):
-    """Partial matches that end a part at one event, restricted to chosen supports.
+class Restriction(ABC, Generic[S]):
+    """Partial matches that end a part at one event, restricted to what is chosen, as an automaton says that reads cells from the last to the first.
 
-    children: what they go on from at this event. low: the least start that counts. copied: makes a cell like another one, that goes on from something
-    else. O(cells and heap nodes that they reach in the part, times a logarithm), and for each event of a support as many bits; LimitError past
-    PART_LIMIT.
+    children: what they go on from at this event. last: the labels, by number, behind which it reads no more. low: the least start that counts.
+    copied: makes a cell like another one, that goes on from something else. O(cells and heap nodes that they reach in the part, times a logarithm)
+    for each state; LimitError past PART_LIMIT.
     """
 
     def __init__(
-        self, kept: Chosen[S], places: Places, children: Sequence[Node], low: int, steps: Steps, *, copied: Callable[[Cell, Node], Cell]
+        self, children: Sequence[Node], last: Sequence[bool], low: int, steps: Steps, *, copied: Callable[[Cell, Node], Cell]
     ) -> None:
-        root = self._root = united(children, steps)
+        root = united(children, steps)
         assert root is not None
-        self._kept = kept
-        self._places = places
+        self._last = last
         self._low = low
         self._steps = steps
         self._copied = copied
-        self._reached = _PartCells(root, low, steps, places)
-        self._hidden = 0
-        self._at: dict[int, int] = {}
-        for number, cell in enumerate(self._reached.cells):
-            if places.shows[cell.label]:
-                self._at[cell.position] = self._at.get(cell.position, 0) | 1 << number
-            else:
-                self._hidden |= 1 << number
+        self._reached = _PartCells(root, low, steps, last)
         self._found: dict[tuple[int, S], Cell | None] = {}
+
+    @abstractmethod
+    def _ways(self, cells: int, state: S) -> list[tuple[int, S]]:
+        """Those of some cells that can come next, ascending, each with the state behind it."""
+
+    @abstractmethod
+    def _stays(self, cell: Cell, state: S) -> bool:
+        """Whether what ends in the last cell that is read is chosen; state: behind it."""
 
     def below(self, child: Node, state: S) -> Node | None:
         """A child with only those paths that go on from a state with a chosen support."""
@@ -189,15 +194,6 @@ class Restriction(Generic[S]):
         ways = self._ways(bits << low, state)
         self._find(ways)
         return self._node(child, bits.bit_count(), ways)
-
-    def _ways(self, cells: int, state: S) -> list[tuple[int, S]]:
-        """Those of some cells that can come next, each with the state behind it."""
-        found = [(number, state) for number in members(cells & self._hidden)]
-        for position in self._kept.positions(state):
-            if here := cells & self._at.get(position, 0):
-                after = self._kept.after(state, position)
-                found += [(number, after) for number in members(here)]
-        return sorted(found, key=itemgetter(0))
 
     def _find(self, ways: list[tuple[int, S]]) -> None:
         """What becomes of cells, and before of all that these need: a part may be longer than a recursion is deep."""
@@ -208,13 +204,13 @@ class Restriction(Generic[S]):
             cell = self._reached.cells[number]
             if way in self._found:
                 todo.pop()
-            elif self._places.begins[cell.label]:
-                self._found[way] = cell if self._kept.ends(state) else None
+            elif self._last[cell.label]:
+                self._found[way] = cell if self._stays(cell, state) else None
             elif way not in below:
                 if len(self._found) + len(below) == PART_LIMIT:
                     raise LimitError(
-                        f"a strategy inside the pattern takes more than {PART_LIMIT} steps for the matches of one event (PART_LIMIT)",
-                        help="bound the part that it chooses from by a smaller window, or choose by NXT or LAST",
+                        f"a choice inside the pattern takes more than {PART_LIMIT} steps for the matches of one event (PART_LIMIT)",
+                        help="bound the part that is chosen from by a smaller window, or choose by NXT, LAST, or TIME MODEL CAYUGA",
                     )
                 low, bits = self._reached.below[number]
                 below[way] = self._ways(bits << low, state)
@@ -234,3 +230,32 @@ class Restriction(Generic[S]):
         if len(kept) == count and all(self._reached.cells[number] is cell for (number, _), cell in zip(ways, kept, strict=True)):
             return child
         return united((Node(cell.key, cell) for cell in kept if cell.key[0] >= self._low), self._steps)
+
+
+class Supported(Restriction[S]):
+    """Restricted to the supports that a strategy keeps; for each event of a support as many bits as there are cells."""
+
+    def __init__(
+        self, kept: Chosen[S], places: Places, children: Sequence[Node], low: int, steps: Steps, *, copied: Callable[[Cell, Node], Cell]
+    ) -> None:
+        super().__init__(children, places.begins, low, steps, copied=copied)
+        self._kept = kept
+        self._hidden = 0
+        self._at: dict[int, int] = {}
+        for number, cell in enumerate(self._reached.cells):
+            if places.shows[cell.label]:
+                self._at[cell.position] = self._at.get(cell.position, 0) | 1 << number
+            else:
+                self._hidden |= 1 << number
+
+    def _ways(self, cells: int, state: S) -> list[tuple[int, S]]:
+        found = [(number, state) for number in members(cells & self._hidden)]
+        for position in self._kept.positions(state):
+            if here := cells & self._at.get(position, 0):
+                after = self._kept.after(state, position)
+                found += [(number, after) for number in members(here)]
+        return sorted(found, key=itemgetter(0))
+
+    def _stays(self, cell: Cell, state: S) -> bool:
+        del cell
+        return self._kept.ends(state)

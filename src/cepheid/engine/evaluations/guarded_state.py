@@ -38,8 +38,8 @@ SLOT_COLUMNS = ("slot", "position", "low", "starts", "entries")
 ENTRY_COLUMNS = ("macro", "node")
 
 CELL, NODE, OVER, RING, APPEND = range(5)
-"""What the graph section makes: a cell (serial, position, label, child); a node of a cell (cell, left, right), or over a stretch (ring, newest,
-oldest, left, right, operator, value); a ring (whether it has a tree); the next entry of a ring (ring, node, value). -1: nothing."""
+"""What the graph section makes: a cell (serial, position, label, child, times); a node of a cell (cell, left, right), or over a stretch (ring,
+newest, oldest, left, right, operator, value); a ring (whether it has a tree); the next entry of a ring (ring, node, value). -1: nothing."""
 
 WIDTH = 8
 """Numbers of a line of the graph section: what it makes, then what that needs."""
@@ -182,7 +182,7 @@ class _Graph:
             if missing is not None:
                 todo.append(missing)
             elif isinstance(part, Cell):
-                self._line(part, CELL, part.key[1], part.position, part.label, self._ref(part.child))
+                self._line(part, CELL, part.key[1], part.position, part.label, self._ref(part.child), *part.times)
             elif isinstance(part.what, Cell):
                 self._line(part, NODE, self._numbers[id(part.what)], self._ref(part.left), self._ref(part.right))
             else:
@@ -392,7 +392,7 @@ class _Making:
     def make(self, kind: int, line: list[int]) -> None:
         """One more line; raises ValueError or LookupError where it cannot be."""
         if kind == CELL:
-            self._cell(*line[:4])
+            self._cell(*line[:6])
         elif kind == NODE:
             cell = self._earlier(line[0], Cell)
             self._node(cell.key, cell, line[1:3], self.latest[line[0]])
@@ -405,11 +405,11 @@ class _Making:
             demand(kind == APPEND)
             self._append(*line[:3])
 
-    def _cell(self, serial: int, position: int, label: int, child: int) -> None:
+    def _cell(self, serial: int, position: int, label: int, child: int, time: int, begins: int) -> None:
         demand(
             inside(np.array([serial, position]), 0, NUMBER_LIMIT), 0 <= label < self._labels, child == -1 or self.latest[child] < position
         )
-        self._put(Cell(serial, position, label, None if child == -1 else self._earlier(child, Node)), position)
+        self._put(Cell(serial, position, label, None if child == -1 else self._earlier(child, Node), (time, begins)), position)
 
     def _node(self, key: tuple[int, int], what: Cell | Stretch, below: list[int], latest: int) -> None:
         left, right = (None if number == -1 else self._earlier(number, Node) for number in below)

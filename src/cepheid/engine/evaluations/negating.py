@@ -59,7 +59,7 @@ class Negating(Around):
         self._begun_by = [self._begun[each.timed] if each.earlier else None for each in program.automaton.negated]
         asked = {each for each in program.asked if isinstance(each, Derived) and not each.rises}
         self._past = {each.number: (each, Past()) for each in asked}
-        self._window = None if program.automaton.parts else bounds.get("window")
+        self._window = None if program.automaton.compares_all else bounds.get("window")
         self._start = start
         self._runs = [start(*each) for each in self._negated]
         ends = [number for number, each in enumerate(program.automaton.negated) if each.ends]
@@ -185,7 +185,7 @@ def _within(negated: Negated, program: Program, bounds: Bounds) -> Bounds:
     It matters inside a match alone, so it is no longer than this may be. But strategies inside the pattern compare matches of any length, and POINT
     does.
     """
-    alone = negated.ends or program.automaton.parts
+    alone = negated.ends or program.automaton.compares_all
     around = [] if alone else [bounds.get("window")]
     around_count = [] if alone else [bounds.get("count_window")]
     window = min((each for each in (negated.window, *around) if each is not None), default=None)

@@ -190,7 +190,7 @@ class Trackers(KernelLoop, Store):
             self.records = records
 
 
-def _backward(events: Events) -> tuple[Array, Array]:
+def backward(events: Events) -> tuple[Array, Array]:
     """The rows of a batch from the last event of each partition to its first, and where each partition starts among them (int64)."""
     lengths = np.diff(events.cuts, append=len(events))
     # What is not kept ends with its segment.
@@ -228,7 +228,7 @@ class Tracked(Around):
     @staticmethod
     def _ahead(trackers: Trackers, events: Events) -> Array:
         """The letters with the bits of trackers that run ahead."""
-        order, cuts = _backward(events)
+        order, cuts = backward(events)
         letters: Array = np.empty(len(events), np.uint64)
         if len(order):
             letters[order] = trackers.read(Events(events.letters[order], events.times[order], cuts))

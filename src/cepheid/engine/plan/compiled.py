@@ -133,8 +133,7 @@ class Compiled:
     @cached_property
     def looks_ahead(self) -> bool:
         """Whether the query, or one of its definitions, looks at the events of a time behind each of them: then these have to be read together."""
-        trackers = (tracker for program in self.programs for tracker in program.trackers)
-        return any(tracker.ahead for tracker in trackers) or any(layer.looks_ahead for layer in self.layers)
+        return any(program.looks_ahead for program in self.programs) or any(layer.looks_ahead for layer in self.layers)
 
     @property
     def looks_back(self) -> str | None:
@@ -255,7 +254,8 @@ class Compiled:
 
         Strategies inside the pattern compare all matches of their parts, whatever the window.
         """
-        windows = [self.window, *(part.window for program in self.programs for part in program.automaton.all_parts)]
+        parts = (part for program in self.programs for part in program.automaton.all_parts)
+        windows = [self.window, *(part.window for part in parts if not part.is_next)]
         bounds = [window for window in windows if window is not None]
         return None if len(bounds) < len(windows) or self.looks_back else max(bounds) + self.delay
 

@@ -1,0 +1,169 @@
+"""What is next under ACTIVE_OFFICE and COMPLETE_HISTORY: among the matches of a part that end at one time, by what they go on from.
+
+Comes in: the match graph of the right side of THEN, with all its matches that end at one time, and partial matches of the pattern around it that end
+this part then. Goes out: those partial matches in which no other match of the part comes first. Others count that begin after the end of what is
+before THEN; that none of these ended at an earlier time, guards have asked.
+
+A match has a KEY: under COMPLETE_HISTORY its times, from the last to the first, without the time at which all end; under ACTIVE_OFFICE the time at
+which it begins. What has the least key comes first (`succession.models`). So of the matches that begin after a time, the one with the least key is
+next; as that time falls, it changes where a match begins that has a lesser key. Hence for each match that is next after some time there is a LEAST
+time: that of the next one. It is next if the end of what is before is not before that time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cepheid.automata.transform import members
+from cepheid.engine.evaluations.guarded_choice import Fold
+from cepheid.engine.evaluations.guarded_parts import Restriction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps
+    from cepheid.engine.evaluations.guarded_parts import Places
+
+BEGINNING = -1 << 63
+"""No event is before this time."""
+
+Key = tuple[int, ...]
+"""What says which of two matches comes first."""
+
+Foremost = tuple[tuple[int, Key], ...]
+"""(start, key) of some matches, by falling starts and keys: of those that start at one time or later, the one with the least key."""
+
+
+def _foremost(matches: Iterable[tuple[int, Key]]) -> Foremost:
+    found: list[tuple[int, Key]] = []
+    for start, key in sorted(matches, key=_latest_first):
+        if not found or key < found[-1][1]:
+            found.append((start, key))
+    return tuple(found)
+
+
+def _latest_first(match: tuple[int, Key]) -> tuple[int, Key]:
+    return -match[0], match[1]
+
+
+class Front(NamedTuple):
+    """The foremost of the matches that end in some cells. last: the greatest time in a key. having, others: of those that have it, and the others.
+
+    An event of that time, which may follow, is no news to `having`: so these cannot be compared with the others yet.
+    """
+
+    last: int
+    having: Foremost
+    others: Foremost
+
+    @property
+    def all(self) -> Foremost:
+        """Both."""
+        return _foremost(self.having + self.others)
+
+
+NOTHING = Front(BEGINNING, (), ())
+
+
+class Fronts(Fold[Front]):
+    """The foremost matches that end in each cell. end: the time at which all of them end. counts: by label, whether its event is in a history.
+
+    counts: None under ACTIVE_OFFICE. O(s) per cell and heap node, s = starts of matches there, for keys as long as they are.
+    """
+
+    def __init__(self, root: Node, low: int, steps: Steps, *, end: int, counts: Sequence[bool] | None) -> None:
+        self._end = end
+        self._counts = counts
+        super().__init__(root, low, steps)
+
+    @property
+    def nothing(self) -> Front:
+        """No match."""
+        return NOTHING
+
+    def extended(self, cell: Cell, below: Front | None) -> Front:
+        """With the cell's event."""
+        time, begins = cell.times
+        if self._counts is None:
+            return below or Front(begins, ((begins, (begins,)),), ())
+        time = time if self._counts[cell.label] else BEGINNING
+        if below is None:
+            key = _with(_with((), time, self._end), begins, self._end)
+            return Front(key[0] if key else BEGINNING, ((begins, key),), ())
+        if time in {self._end, BEGINNING}:
+            return below
+        having = below.having if below.last == time else _later(below.having, time)
+        return Front(time, _foremost(having + _later(below.others, time)), ())
+
+    def added(self, one: Front, other: Front) -> Front:
+        """The foremost of both."""
+        if one.last < other.last:
+            one, other = other, one
+        if one.last == other.last:
+            return Front(one.last, _foremost(one.having + other.having), _foremost(one.others + other.others))
+        return Front(one.last, one.having, _foremost(one.others + other.having + other.others))
+
+
+def _later(matches: Foremost, time: int) -> Foremost:
+    return tuple((start, (time, *key)) for start, key in matches)
+
+
+def _with(key: Key, time: int, end: int) -> Key:
+    """A key with an earlier time, which it may have; without the time at which all end."""
+    return key if time in {end, BEGINNING} or (key and key[-1] == time) else (*key, time)
+
+
+class Begun(NamedTuple):
+    """The part has been read: what is before it must not end before this time."""
+
+    least: int
+
+
+State = Key | Begun
+"""What of a key has been read; or the part has been."""
+
+
+class Nexts:
+    """The matches of a part that end at one time, and are next after something. fronts: of the events of this time. counts: as for `Fronts`."""
+
+    def __init__(self, fronts: Iterable[Front], end: int, *, histories: bool) -> None:
+        self._end = end
+        self._histories = histories
+        matches = _foremost(match for front in fronts for match in front.all)
+        starts = [start for start, _ in matches[1:]]
+        self._least = {key: least for (_, key), least in zip(matches, [*starts, BEGINNING], strict=True)}
+        self._prefixes = {key[:length] for key in self._least for length in range(len(key) + 1)}
+
+    def after(self, state: State, times: tuple[int, int], *, shown: bool, begins: bool) -> State | None:
+        """The state behind an event with such places in the part; None where no match that is next goes on so."""
+        if isinstance(state, Begun):
+            return state
+        if self._histories and shown:
+            state = _with(state, times[0], self._end)
+        if not begins:
+            return state if state in self._prefixes else None
+        key = _with(state, times[1], self._end) if self._histories else (times[1],)
+        return Begun(self._least[key]) if key in self._least else None
+
+
+class Following(Restriction[State]):
+    """Restricted to matches of a part that are next after what is before them."""
+
+    def __init__(
+        self, nexts: Nexts, places: Places, children: Sequence[Node], low: int, steps: Steps, *, copied: Callable[[Cell, Node], Cell]
+    ) -> None:
+        super().__init__(children, places.precedes, low, steps, copied=copied)
+        self._nexts = nexts
+        self._places = places
+
+    def _ways(self, cells: int, state: State) -> list[tuple[int, State]]:
+        found = []
+        for number in members(cells):
+            cell = self._reached.cells[number]
+            after = self._nexts.after(state, cell.times, shown=self._places.shows[cell.label], begins=self._places.begins[cell.label])
+            if after is not None:
+                found.append((number, after))
+        return found
+
+    def _stays(self, cell: Cell, state: State) -> bool:
+        return isinstance(state, Begun) and cell.times[0] >= state.least
