@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
+from cepheid.automata import succession
 from cepheid.errors import InputError
 from cepheid.testing import events
 
@@ -13,6 +14,14 @@ MODELS = ("ACTIVE_OFFICE", "COMPLETE_HISTORY")
 
 STARTS_LATER = pa.Table.from_pylist(events("G0 C1 C2 P3(n=1) P3(n=2) P4(n=3)"))
 """Two carts, paid at one time: whoever pays first, the first cart is next under ACTIVE_OFFICE."""
+
+
+@pytest.fixture(autouse=True, params=["letters", "match graph"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What chooses: states of the automaton; or an evaluation in the match graph, as beside comparisons of events."""
+    if request.param == "match graph":
+        monkeypatch.setattr(succession, "MAX_BESIDE", -1)
+    return str(request.param)
 
 
 def query(model: str, where: str = "G THEN (C ; P)") -> cepheid.Query:
@@ -110,3 +119,23 @@ def test_least_history() -> None:
     stream = pa.Table.from_pylist(events("G0 A1 A1 B2"))
     assert found(query("COMPLETE_HISTORY", "G THEN (A ; B)").run(stream)) == [(0, 1, 3), (0, 2, 3)]
     assert found(query("COMPLETE_HISTORY", "G THEN (B OR (A ; B))").run(stream)) == [(0, 3)]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_times_that_two_matches_share(model: str) -> None:
+    """[1, 5, 9] is less than [3, 5, 9], though its part before C, [1, 5], is greater than [3]: the event C has the time 5, too."""
+    stream = pa.Table.from_pylist(events("G0 B1 G2 A3 B5 C5 D9"))
+    assert found(query(model, "G THEN ((B ; B OR A) ; C ; D)").run(stream)) == [(0, 1, 4, 5, 6), (2, 3, 5, 6)]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_what_is_next_depends_on_where_the_left_side_ends(model: str) -> None:
+    """Behind each G another B is the first one; all of them end at 9."""
+    stream = pa.Table.from_pylist(events("G0 B1 G1 B2 G3 B4 B4 G5 C9 C9"))
+    expected = [(0, 1), (2, 3), (4, 5), (4, 6)]
+    assert found(query(model, "G THEN (B ; C)").run(stream)) == sorted((*pair, c) for pair in expected for c in (8, 9))
+
+
+def test_which_way_it_is(way: str) -> None:
+    compiled = query("ACTIVE_OFFICE").compiled(query("ACTIVE_OFFICE").schema(STARTS_LATER.schema))
+    assert [part.text for part in compiled.program.automaton.parts] == (["C ; P"] if way == "match graph" else [])

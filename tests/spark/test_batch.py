@@ -68,12 +68,13 @@ def test_one_task_without_keys_and_a_window_across_batches(spark):
     assert rows(found) == rows(query.run(table).to_arrow(events=True))
 
 
+@pytest.mark.parametrize("right", ["A ; B ; C", "A ;[<= 20] B ; C"])
 @pytest.mark.parametrize("model", ["ACTIVE_OFFICE", "COMPLETE_HISTORY"])
-def test_a_time_across_batches(spark, model):
+def test_a_time_across_batches(spark, model, right):
     """Spark cuts every 700 events; those of a time are read together."""
     table = stream(3000, seed=9).append_column("row", pa.array(range(3000)))
     table = table.set_column(0, "ts", pa.array([row // 33 for row in range(3000)]))
-    query = cepheid.query(f"SELECT * WHERE (D FILTER D.v > 2) THEN (A ; B ; C) TIME MODEL {model}")
+    query = cepheid.query(f"SELECT * WHERE (D FILTER D.v > 2) THEN ({right}) WITHIN 60 TIME MODEL {model}")
     found = frame_of(spark, table).transform(query.on(order="row")).toArrow()
     assert rows(found) == rows(query.run(table, order="row").to_arrow(events=True))
     assert len(found) > 100

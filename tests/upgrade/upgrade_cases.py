@@ -42,6 +42,8 @@ QUERIES = {
     "point_guarded": f"SELECT * WHERE A AS x THEN (B AS y ;[<= 5 seconds] C AS z) {KEYED} TIME MODEL POINT",
     "then_first": f"SELECT * WHERE A AS x THEN (B AS y ; C AS z) {KEYED} TIME MODEL ACTIVE_OFFICE",
     "then_least": "SELECT * WHERE NXT(A AS x THEN (B AS y ; C AS z)) ; A AS w PARTITION BY k WITHIN 60 seconds TIME MODEL COMPLETE_HISTORY",
+    "first_guarded": f"SELECT * WHERE A AS x THEN (B AS y ;[<= 5 seconds] C AS z) {KEYED} TIME MODEL ACTIVE_OFFICE",
+    "least_guarded": f"SELECT * WHERE A AS x THEN ((B OR C)+ AS y ;[<= 5 seconds] C AS z) {KEYED} TIME MODEL COMPLETE_HISTORY",
     "guarded": f"SELECT * WHERE A AS x ;[<= 5 seconds] B AS y ; C AS z FILTER z.v > x.v AND y.s = x.s {KEYED}",
     "guarded_count": f"SELECT COUNT(*) WHERE A AS x ; B+ AS y FILTER y.v != x.v {KEYED}",
     "guarded_choice": f"SELECT LAST * WHERE (A OR B) AS x ; C AS y FILTER y.v > x.v {KEYED}",
@@ -59,6 +61,8 @@ QUERIES = {
     " SELECT * WHERE C AS z THEN P AS p ; D AS w PARTITION BY k WITHIN 20 seconds TIME MODEL SNOOPIB",
     "made_point": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
     " SELECT * WHERE C AS z THEN P AS p ; D AS w PARTITION BY k WITHIN 20 seconds TIME MODEL POINT",
+    "made_first": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
+    " SELECT * WHERE C AS z THEN P AS p ; D AS w PARTITION BY k WITHIN 20 seconds TIME MODEL ACTIVE_OFFICE",
     "made_restricted": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
     " SELECT RESTRICTED * WHERE P AS p ; D AS w PARTITION BY k WITHIN 20 seconds CONSUME BY PARTITION",
     "absence_from_start": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 9 seconds FROM START PARTITION BY k WITHIN 6 seconds",
@@ -70,6 +74,7 @@ LATENESS = {
     "made": "4s",
     "made_later": "4s",
     "made_next": "4s",
+    "made_first": "4s",
     "absence": "4s",
     "absence_from_start": "4s",
 }
@@ -84,6 +89,7 @@ BUCKETS = {
     "bucket_restricted": ["restricted"],
     "bucket_then": ["point", "then_first", "then_least"],
     "bucket_point": ["point_guarded", "made_point"],
+    "bucket_first": ["first_guarded", "least_guarded", "made_first"],
     "bucket_having": ["having"],
     "bucket_made": ["made", "made_later", "last"],
     "bucket_made_next": ["made_next", "made_restricted"],

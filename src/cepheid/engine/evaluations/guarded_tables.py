@@ -155,7 +155,7 @@ class GuardTables:
 
     def __init__(self, program: Program) -> None:
         if program.automaton.parts:
-            raise UnknownError("a strategy inside the pattern chooses among the matches of a part")
+            raise UnknownError("inside the pattern a strategy or THEN chooses among the matches of a part")
         self.program = program
         self.regions = Regions(program.automaton)
         self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(program.asked)}
