@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cepheid.automata.alphabet import Predicate, Tracker
     from cepheid.automata.transition import Label, Mark, Transition
     from cepheid.language.syntax import Strategy
+    from cepheid.logical.plan import Derived
 
 
 @record(slots=False)
@@ -109,10 +110,10 @@ class Automaton:
 class Part:
     """A part of a pattern of whose matches some are chosen where letters cannot say which: an evaluation does it.
 
-    rule: NXT, LAST or MAX, which compare the matches that end at one event; or ACTIVE_OFFICE or COMPLETE_HISTORY, which compare those that end at one
-    time and begin after what is before THEN. automaton: of the part by itself, hidden; all its matches in the stream are compared. window, count: no
-    match of the part is longer (as in `logical.windows`). text: the part as a pattern. earlier: whether it may begin before the event that is read
-    first.
+    rule: NXT, LAST or MAX, which compare the matches that end at one event; or ACTIVE_OFFICE or COMPLETE_HISTORY, which compare those that begin
+    after what is before THEN. automaton: of the part by itself, hidden; all its matches in the stream are compared. window, count: no match of the
+    part is longer (as in `logical.windows`). text: the part as a pattern. earlier: whether it may begin before the event that is read first. ended:
+    under THEN the greatest start of the matches that have ended at an earlier time, as a place.
     """
 
     rule: Strategy | TimeModel
@@ -121,6 +122,7 @@ class Part:
     count: int | None
     text: str
     earlier: bool = False
+    ended: Derived | None = None
 
     @property
     def is_next(self) -> bool:

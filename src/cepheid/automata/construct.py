@@ -74,6 +74,7 @@ class _Chosen(NamedTuple):
     body: Fragment
     rule: Strategy | TimeModel
     text: str
+    ended: plan.Derived | None = None
 
 
 @dataclass
@@ -144,9 +145,9 @@ class Constructor(States):
         return trim(dataclasses.replace(found, alphabet=fitted(found.alphabet)))
 
     def _part(self, chosen: _Chosen) -> Part:
-        pattern, body, rule, text = chosen
+        pattern, body, rule, text, ended = chosen
         bounds = hoist(pattern)[1] & Windows(window=longest(pattern))
-        return Part(rule, hide(self._fitted(body)), bounds.window, bounds.count, text, earlier=begins_earlier(pattern))
+        return Part(rule, hide(self._fitted(body)), bounds.window, bounds.count, text, begins_earlier(pattern), ended)
 
     def _negated(self, asked: _Asked) -> Negated:
         pattern, body, parts, timed, ends = asked
@@ -401,8 +402,7 @@ def _next(
     """Both sides of THEN, of the right one the matches that are next; how one waits for it, and what the end of the left side stores.
 
     Without guards its complement runs beside what waits (`succession`). Else, and where it may begin before the event that is read first, a guard
-    asks, as for NOT, when a match of it began that has ended, with its times for places (`apart`). ACTIVE_OFFICE and COMPLETE_HISTORY then choose
-    among what CAYUGA lets pass, in the match graph (`Part`). left: the fragment of the left side.
+    asks, as for NOT, when a match of it began that has ended, with its times for places (`apart`). left: the fragment of the left side.
     """
     body, earlier = constructor.build(item), begins_earlier(item)
     automaton = constructor.automaton(body)
@@ -420,21 +420,34 @@ def _next(
         constructor.states, constructor.alphabet = states, alphabet
     chooses = model in HISTORIES and (_several(automaton) or earlier)
     through = chooses or THROUGH.get(model, False)
-    if chooses:
-        place = (len(constructor.chosen), PRECEDES)
-        left = left.changed(lambda move: dataclasses.replace(move, parts=move.parts | {place}) if move.target in left.finals else move)
-        body = _placed(constructor, _Chosen(item, body, model, constructor.text(item)))
-    name = f"end of {constructor.text(before)}"
-    later = plan.Interval(1, None)
-    stores, tests = _begins_after(constructor, later, name) if earlier else _aged(constructor, later, name)
+    name, later = f"end of {constructor.text(before)}", plan.Interval(1, None)
+    # A choice asks for times itself.
+    stores, tests = (frozenset[Store](), ()) if chooses else (_begins_after if earlier else _aged)(constructor, later, name)
     around = (item, plan.Event(None)) if earlier else (plan.Event(None), item, plan.Event(None))
     whole = plan.Sequence(around, (plan.Link(";"),) * (len(around) - 1), span=link.span)
     between = apart(constructor, constructor.build(item), bit, earlier=earlier)
-    since, ask = _latest(constructor, whole, between, name, "ended by begin" if earlier and not through else "ended", ">=", timed=earlier)
+    kind = "ended by begin" if earlier and not through else "ended"
+    since, ask = _latest(constructor, whole, between, name, kind, ">=", timed=earlier)
+    if chooses:
+        assert isinstance(ask.now, plan.Derived)
+        chosen = _Chosen(item, body, model, constructor.text(item), ask.now)
+        return *_chosen_next(constructor, chosen, ask, left, earlier=earlier), None, since
     body = constructor.guards.asking_first(body, tests if through else (*tests, ask))
     if through:
         body = body.changed(lambda move: constructor.guards.asking(move, (ask,)) if move.target in body.finals else move)
     return left, body, None, stores | since
+
+
+def _chosen_next(constructor: Constructor, chosen: _Chosen, ask: Compares, left: Fragment, *, earlier: bool) -> tuple[Fragment, Fragment]:
+    """Both sides of THEN under ACTIVE_OFFICE and COMPLETE_HISTORY, where the right one is chosen in the match graph (`Part`).
+
+    The evaluation asks all at the end of the right side, and looks back to the end of the left side. A guard leaves out before what can be left out
+    when the right side begins: `ask`, whether another match of it has ended since then.
+    """
+    place = (len(constructor.chosen), PRECEDES)
+    left = left.changed(lambda move: dataclasses.replace(move, parts=move.parts | {place}) if move.target in left.finals else move)
+    body = _placed(constructor, chosen)
+    return left, body if earlier else constructor.guards.asking_first(body, (ask,))
 
 
 def _told(constructor: Constructor, ended: int, link: plan.Link, name: str) -> tuple[frozenset[Store], tuple[Test, ...]]:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.guarded_state import Partition
     from cepheid.engine.evaluations.guarded_values import Value
     from cepheid.engine.memory.stored import Stored
+    from cepheid.logical.plan import Expression
 
 Array = np.ndarray[Any, Any]
 
@@ -90,6 +91,7 @@ class Guarded(Keeping):
         self.parts = parts_of(program.automaton, self.window)
         self._looks_ahead = any(part.is_next for part in program.automaton.parts)
         self._earlier = any(part.earlier for part in program.automaton.parts)
+        self._since: Expression | None = None
         self._times = (0, 0)
         self._choices = [(part, Places(program.automaton, number)) for number, part in enumerate(self.parts)]
         self._match = Shown(program).match
@@ -138,8 +140,8 @@ class Guarded(Keeping):
         """Make ready for a batch; rows: of the store, for each segment."""
         self.store.open(rows.astype(np.int64))
         self.marked = np.zeros(len(events), np.uint8)
-        asked = (*self.program.asked, BEGIN_TIME) if self._earlier else self.program.asked
-        self._reader = self.evaluator.now = Reader(asked, self.program.automaton.alphabet, events)
+        asked = {*self.program.asked, *([BEGIN_TIME] if self._earlier else []), *([] if self._since is None else [self._since])}
+        self._reader = self.evaluator.now = Reader(tuple(asked), self.program.automaton.alphabet, events)
 
     @property
     def reached(self) -> int:
@@ -465,12 +467,16 @@ class GuardedChoice(Guarded):
 
 
 class Ended(NamedTuple):
-    """The matches of a part that end at an event. low: the least start that counts. position, times: of the event, see `Cell`."""
+    """The matches of a part that end at an event.
+
+    low: the least start that counts. position, times: of the event, see `Cell`. since: its `Part.ended`.
+    """
 
     root: Node
     low: int
     position: int
     times: tuple[int, int]
+    since: int
 
 
 class Choosing(Guarded):
@@ -483,7 +489,7 @@ class Choosing(Guarded):
     def __init__(self, part: Part, before: Sequence[Choosing], **bounds: Unpack[Bounds]) -> None:
         super().__init__(Program(part.automaton), **bounds)
         self._choices = [(other, Places(part.automaton, number)) for number, other in enumerate(before)]
-        self._earlier = part.earlier
+        self._earlier, self._since = part.earlier, part.ended
         self._shown = [bool(mark) for mark, _ in part.automaton.labels]
         self._ended: dict[int, Ended] = {}
         self._together = False
@@ -496,7 +502,8 @@ class Choosing(Guarded):
             self._row, position, self._trigger = place, partition.position, None
             self._event(partition, letters[place], times[place], place)
             if self._trigger is not None:
-                self._ended[place] = Ended(*self._trigger, position, self._times)
+                since = -1 if self._since is None else self._reader(self._since)
+                self._ended[place] = Ended(*self._trigger, position, self._times, since)
             self._together = True
 
     def _expire(self, partition: Partition, position: int, time: int) -> None:
@@ -575,7 +582,7 @@ class Next(Choosing):
         state = self._nexts.after((), ended.times, shown=places.shows[label], begins=places.begins[label])
         if state is None:
             return []
-        return _restricted(Following(self._nexts, places, _children(found), low, steps, copied=copied), found, state)
+        return _restricted(Following(self._nexts, places, ended.since, _children(found), low, steps, copied=copied), found, state)
 
 
 def _children(found: Sequence[Group]) -> list[Node]:

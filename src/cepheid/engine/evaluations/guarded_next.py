@@ -1,8 +1,8 @@
 """What is next under ACTIVE_OFFICE and COMPLETE_HISTORY: among the matches of a part that end at one time, by what they go on from.
 
 Comes in: the match graph of the right side of THEN, with all its matches that end at one time, and partial matches of the pattern around it that end
-this part then. Goes out: those partial matches in which no other match of the part comes first. Others count that begin after the end of what is
-before THEN; that none of these ended at an earlier time, guards have asked.
+this part then. Goes out: those partial matches in which the part begins after the end of what is before THEN, and no other match of the part that
+does comes first. None of these may have ended at an earlier time: the greatest start of those that have is known (`Derived`).
 
 A match has a KEY: under COMPLETE_HISTORY its times, from the last to the first, without the time at which all end; under ACTIVE_OFFICE the time at
 which it begins. What has the least key comes first (`succession.models`). So of the matches that begin after a time, the one with the least key is
@@ -12,6 +12,7 @@ time: that of the next one. It is next if the end of what is before is not befor
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 from cepheid.automata.transform import members
@@ -114,9 +115,10 @@ def _with(key: Key, time: int, end: int) -> Key:
 
 
 class Begun(NamedTuple):
-    """The part has been read: what is before it must not end before this time."""
+    """The part has been read, and begins at a time: what is before it must end before that, but not before the least time."""
 
     least: int
+    begins: int
 
 
 State = Key | Begun
@@ -134,29 +136,40 @@ class Nexts:
         self._least = {key: least for (_, key), least in zip(matches, [*starts, BEGINNING], strict=True)}
         self._prefixes = {key[:length] for key in self._least for length in range(len(key) + 1)}
 
-    def after(self, state: State, times: tuple[int, int], *, shown: bool, begins: bool) -> State | None:
+    def after(self, state: Key, times: tuple[int, int], *, shown: bool, begins: bool) -> State | None:
         """The state behind an event with such places in the part; None where no match that is next goes on so."""
-        if isinstance(state, Begun):
-            return state
         if self._histories and shown:
             state = _with(state, times[0], self._end)
         if not begins:
             return state if state in self._prefixes else None
         key = _with(state, times[1], self._end) if self._histories else (times[1],)
-        return Begun(self._least[key]) if key in self._least else None
+        return Begun(self._least[key], times[1]) if key in self._least else None
 
 
 class Following(Restriction[State]):
-    """Restricted to matches of a part that are next after what is before them."""
+    """Restricted to matches of a part that are next after what is before them. ended: the place before which that must not end."""
 
     def __init__(
-        self, nexts: Nexts, places: Places, children: Sequence[Node], low: int, steps: Steps, *, copied: Callable[[Cell, Node], Cell]
+        self,
+        nexts: Nexts,
+        places: Places,
+        ended: int,
+        children: Sequence[Node],
+        low: int,
+        steps: Steps,
+        *,
+        copied: Callable[[Cell, Node], Cell],
     ) -> None:
         super().__init__(children, places.precedes, low, steps, copied=copied)
         self._nexts = nexts
         self._places = places
+        self._positions = [cell.position for cell in self._reached.cells]  # ascending, and so are their times
+        self._ended = bisect_left(self._positions, ended)
 
     def _ways(self, cells: int, state: State) -> list[tuple[int, State]]:
+        if isinstance(state, Begun):
+            first = max(self._ended, bisect_left(self._reached.cells, state.least, key=_time))
+            return [(number, state) for number in members(cells >> first << first)]
         found = []
         for number in members(cells):
             cell = self._reached.cells[number]
@@ -166,4 +179,8 @@ class Following(Restriction[State]):
         return found
 
     def _stays(self, cell: Cell, state: State) -> bool:
-        return isinstance(state, Begun) and cell.times[0] >= state.least
+        return isinstance(state, Begun) and cell.times[0] < state.begins
+
+
+def _time(cell: Cell) -> int:
+    return cell.times[0]
