@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 class _Asked(NamedTuple):
     """A negated pattern of which a guard asks when a match began that has ended.
 
-    body: its fragment. parts: how many parts in which strategies choose there were by then. timed, ends: see `Negated`.
+    body: its fragment. parts: how many parts there were by then. timed, ends: see `Negated`.
     """
 
     pattern: Pattern
@@ -81,9 +81,9 @@ class _Chosen(NamedTuple):
 class Constructor(States):
     """What the constructions share: the numbering of states, and the alphabet; its predicates are known before, trackers and guards join it.
 
-    masks: of each predicate that they ask for. chosen: the parts that evaluations choose from. negated: the patterns of
-    which guards ask when a match began that has ended. compares: whether the pattern is known to have guards; then they ask for negated patterns of
-    several events too, for these would move what waits (`_refusing`). moved: whether they do.
+    masks: of each predicate that they ask for. chosen: the parts of whose matches evaluations choose some. negated: the patterns of which guards ask
+    when a match began that has ended. compares: whether the pattern is known to have guards; then they ask for negated patterns of several events
+    too, for these would move what waits (`_refusing`). moved: whether they do.
     """
 
     schema: EventSchema

@@ -88,7 +88,7 @@ class Program:
 
     @property
     def automata(self) -> tuple[Automaton, ...]:
-        """Those that run over the events: of negated patterns, of the parts that strategies choose, and its own, the last."""
+        """Those that run over the events: of negated patterns, of the parts that are chosen, and its own, the last."""
         negated = (each for other in self.automaton.negated for each in Program(other.automaton).automata)
         return *negated, *(part.automaton for part in self.automaton.parts), self.automaton
 

@@ -51,7 +51,7 @@ Run = tuple[int, tuple[Content, ...], Marked]
 
 
 def matches(automaton: Automaton, events: Sequence[Event]) -> set[Match]:
-    """The matches of an automaton over one stream: those of its accepting runs, with parts as strategies choose them. Exponential in the events."""
+    """The matches of an automaton over one stream: those of its accepting runs, with parts as they are chosen. Exponential in the events."""
     ended: list[set[Interval]] = []
     for negated in automaton.negated:
         ended.append({(marked[0][0], end) for marked, end in _chosen(negated.automaton, events, ended)})
@@ -59,7 +59,7 @@ def matches(automaton: Automaton, events: Sequence[Event]) -> set[Match]:
 
 
 def _chosen(automaton: Automaton, events: Sequence[Event], ended: Sequence[set[Interval]]) -> set[tuple[Marked, int]]:
-    """The accepting runs with parts as strategies choose them; ended: as for `_accepted`."""
+    """The accepting runs with parts as they are chosen; ended: as for `_accepted`."""
     chosen: list[Chosen] = []
     for part in automaton.parts:
         found = {

@@ -74,7 +74,7 @@ class Guarded(Keeping):
     Update: as `guarded_indexes` says, per live macro state and region. Delay: output-linear times
     the logarithm of what is waiting; where the program is ambiguous, up to all ways in which a match is found. sample: of an ending event with more
     matches only so many, spread evenly over them; then each trigger costs O(cells and heap nodes that it reaches), as `sampled`, also those whose
-    matches are given whole. parts: of the pattern, in which strategies choose; each reads an event before the whole does. Raises LimitError past
+    matches are given whole. parts: of the pattern, which are chosen from; each reads an event before the whole does. Raises LimitError past
     the limits of `automata.regions`, and past DISTINCT_LIMIT, SETS_LIMIT and PART_LIMIT.
     """
 
