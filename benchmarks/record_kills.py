@@ -2,7 +2,7 @@
 
     python benchmarks/record_kills.py [--kills N] [--seed S]
 
-A stream of twelve queries, one of each method of evaluation and five that compare events, from files to files; so many kills of the driver, at
+A stream of all queries of tests/spark/killed.py, one of each method of evaluation at least, from files to files; so many kills of the driver, at
 random points of its micro-batches, then a stream anew with so many kills of workers that had a task. The exit status says whether every match is
 in the sink once. The kills of a run are repeated by its seed, which the record has, but for the time that a machine takes.
 """

@@ -47,8 +47,13 @@ QUERIES = {
     "made later": "EVENT P(v) AS (SELECT x.v AS v WHERE A AS x NOT FOLLOWED BY B FOR 3 seconds PARTITION BY k) SELECT x.v AS v, p.v AS w"
     " WHERE B AS x ; P AS p PARTITION BY k WITHIN 20 seconds",
     "lagged": "SELECT * WHERE A AS x ; B AS y FILTER x[v - lag(v, 1) <= 6] PARTITION BY k WITHIN 10 seconds",
+    "next of a time": "SELECT * WHERE A AS x THEN (B AS y ; C AS z) PARTITION BY k WITHIN 15 seconds TIME MODEL ACTIVE_OFFICE",
+    "next compared": "SELECT * WHERE A AS x THEN (B AS y ; C AS z) FILTER z.v > y.v PARTITION BY k WITHIN 15 seconds TIME MODEL POINT",
+    "least compared": "SELECT * WHERE A AS x THEN (B+ AS y ;[<= 9 seconds] C AS z) PARTITION BY k WITHIN 15 seconds TIME MODEL COMPLETE_HISTORY",
+    "made next": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 8 seconds) SELECT p.v AS v, c.v AS w"
+    " WHERE C AS c THEN P AS p PARTITION BY k WITHIN 20 seconds TIME MODEL ACTIVE_OFFICE",
 }
-"""One of each method of evaluation, with an absence, with measures, five that compare events, and two over matches as events."""
+"""One of each method of evaluation, with an absence, with measures, with THEN, and those that compare events and are over matches as events."""
 
 FEW = ("pairs", "unanswered", "made", "made later")
 """Those of them that are enough for a test."""
