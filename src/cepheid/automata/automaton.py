@@ -129,6 +129,11 @@ class Part:
         """Whether THEN chooses, which looks at no match that begins before the whole one does."""
         return isinstance(self.rule, TimeModel)
 
+    @property
+    def described(self) -> str:
+        """The part, and how it is chosen: `NXT(A ;[<= 5s] B)`; `B ; C, the next one (ACTIVE_OFFICE)`."""
+        return f"{self.text}, the next one ({self.rule.value})" if self.is_next else self.text
+
 
 @record(slots=False)
 class Negated:

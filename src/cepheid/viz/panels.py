@@ -56,3 +56,4 @@ def _caption(compiled: Compiled) -> Iterator[str]:
         yield f"CONSUME BY {plan.consume.value}"
     if plan.limit is not None:
         yield f"LIMIT {plan.limit:,}"
+    yield from (f"part {number}: {part.described}" for number, part in enumerate(compiled.drawn.parts, 1))

@@ -206,7 +206,7 @@ def automaton_text(automaton: Automaton) -> str:
     lines += [_transition(automaton, move) for move in automaton.transitions[:TRANSITIONS_SHOWN]]
     if len(automaton.transitions) > TRANSITIONS_SHOWN:
         lines.append(f".. and {len(automaton.transitions) - TRANSITIONS_SHOWN} more")
-    lines += [f"part {number}, {part.text}: {_size(part.automaton)}" for number, part in enumerate(automaton.parts, 1)]
+    lines += [f"part {number}, {part.described}: {_size(part.automaton)}" for number, part in enumerate(automaton.parts, 1)]
     lines += [f"negated, {each.text}: {_size(each.automaton)}" for each in automaton.negated]
     return "\n".join(lines)
 
