@@ -309,7 +309,7 @@ def _pointed(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
         constructor.states, constructor.alphabet = states, alphabet
     name = f"end of {constructor.text(first)}"
     stores, tests = _aged(constructor, plan.Interval(1, None), name)
-    since, ask = _latest(constructor, item, constructor.build(item), name, "ended earlier", ">=", ends=True)
+    since, ask = _latest(constructor, item, constructor.build(item), name, "ended earlier", ">=")
     stores |= since
     before = before.changed(lambda move: dataclasses.replace(move, writes=move.writes | stores) if move.target in before.finals else move)
     body = body.changed(lambda move: constructor.guards.asking(move, (*tests, ask)) if move.target in body.finals else move)
@@ -731,13 +731,12 @@ def _latest(
     operator: str,
     *,
     timed: bool = False,
-    ends: bool = False,
 ) -> tuple[frozenset[Store], Compares]:
     """What stores a place, and what compares it with the greatest start of the matches of a negated pattern that have ended.
 
-    body: its fragment. timed, ends: see `Negated`.
+    body: its fragment. kind: of `Derived`. timed: see `Negated`.
     """
-    constructor.negated.append(_Asked(negated, body, len(constructor.chosen), timed, ends))
+    constructor.negated.append(_Asked(negated, body, len(constructor.chosen), timed, kind == "ended earlier"))
     register = constructor.guards.register(name)
     latest = plan.Derived(kind, len(constructor.negated) - 1, constructor.text(negated))
     return frozenset({Store(register, Now(PLACE))}), Compares(Before(register), operator, latest)

@@ -152,6 +152,8 @@ class Derived(Expression):
     @property
     def text(self) -> str:
         """As people read it."""
+        if self.kind == "ended earlier":
+            return f"last time before this one at which {self.negated} has ended"
         return f"start of the last {self.negated} that has {self.kind}" if self.number >= 0 else self.kind
 
 
