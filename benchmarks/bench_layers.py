@@ -36,6 +36,9 @@ PROGRAMS = {
 }
 BASE = "the definition alone"
 
+GRAPH = tuple(f"A THEN (B ;[<= 50] C) WITHIN {{window}} TIME MODEL {model}" for model in ("CAYUGA", "ACTIVE_OFFICE", "COMPLETE_HISTORY"))
+"""Under the last two what is next is chosen in the match graph, in Python."""
+
 NEXT = ("A ; (B ; C) WITHIN 1000", *(f"A THEN (B ; C) WITHIN 1000 TIME MODEL {model}" for model in MODELS))
 
 
@@ -95,10 +98,16 @@ def main() -> None:
     several = letters(options.events)
     models = {text: cepheid.query(f"SELECT * WHERE {text} LIMIT 1") for text in NEXT}
     then = {text: (lambda query=query: len(query.run(several))) for text, query in models.items()}
+    shorter = letters(options.events // 20)
+    compared = {
+        text: cepheid.query(f"SELECT * WHERE {text} LIMIT 1") for each in GRAPH for text in (each.format(window=w) for w in (100, 1000))
+    }
+    graph = {text: (lambda query=query: len(query.run(shorter))) for text, query in compared.items()}
     figures = {
         "run": measured(run, options.events, options.repeat, BASE),
         "push": measured(push, options.events, options.repeat, BASE),
         "then": measured(then, options.events, options.repeat, NEXT[0]),
+        "then_compared": measured(graph, len(shorter), options.repeat, next(iter(graph))),
     }
     circumstances.write(
         "layers", {"events": options.events, "users": options.users, "batch": options.batch, "repeat": options.repeat, **figures}
