@@ -506,7 +506,7 @@ WRONG_FILES = [
     ("t.csv", b"type,ts\nA,1\nB,\xff\n", "error: t.csv, line 3: byte 0xff is not UTF-8\nhelp: save the file as UTF-8\n"),
     ("t.csv", b"type,ts\nA,1\nB,\xc3", "error: t.csv, line 3: the file ends within a UTF-8 character\nhelp: save the file as UTF-8\n"),
     ("t.csv", b"PAR1\xff", "error: t.csv is no text\nhelp: it looks like Parquet: its name has to end in .parquet\n"),
-    ("t.csv", gzip.compress(b"type,ts\nA,1\n"), "error: t.csv is no text\nhelp: it is compressed, it seems: its name has to end in .gz\n"),
+    ("t.csv", gzip.compress(b"type,ts\nA,1\n"), "error: t.csv is no text\nhelp: it looks like a compressed file: its name has to end in .gz\n"),
     ("t.csv", b'type,ts\nA,"1\nB,2\n', 'error: t.csv, line 2: a quote (") is opened and never closed\nhelp: double a quote within a text: "say ""so"""\n'),
     ("t.csv", b"type;ts\nA;1\n", "error: t.csv has one column, `type;ts`: its separator is not ','\nhelp: --separator ';'\n"),
     ("t.csv", b"type,ts\nA,1\nB,x\n", "error: t.csv, row 3: `ts` is 'x', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\n"),
@@ -529,6 +529,14 @@ WRONG_FILES = [
     ("t.jsonl", b'{"type": "\xff"}\n', "error: t.jsonl, line 1: byte 0xff is not UTF-8\nhelp: save the file as UTF-8\n"),
     ("t.json", b"[" * 100_000, "error: t.json, line 1"),
     ("t.parquet", b"PAR1 and no more", "error: t.parquet cannot be read as Parquet: "),
+    ("t.parquet", b"type,ts\nA,1\n", "error: t.parquet is no Parquet\nhelp: it looks like CSV: its name has to end in .csv\n"),
+    ("t.parquet", b'{"type": "A", "ts": 1}\n', "error: t.parquet is no Parquet\nhelp: it looks like JSON lines: its name has to end in .jsonl\n"),
+    ("t.csv", b'{"type": "A", "ts": 1}\n{"type": "B"}\n', "error: t.csv is no CSV\nhelp: it looks like JSON lines: its name has to end in .jsonl\n"),
+    ("t.jsonl", b"type,ts\nA,1\n", "error: t.jsonl has no JSON lines\nhelp: it looks like CSV: its name has to end in .csv\n"),
+    ("t.csv.gz", gzip.compress(b"type,ts\nA,\xff\n"), "error: t.csv.gz, line 2: byte 0xff is not UTF-8\nhelp: save the file as UTF-8\n"),
+    ("t.csv", b"A,1,5\nB,2,6\n", "error: the query names the event types `A`, `B`, and the input has no column `type`\nhelp: the first row of a CSV file names the attributes: if that of t.csv is an event, put a row of names before it\nhelp: name the column that has the type of each event with type=: the input has `A`, `1`, `5`\nhelp: on the command line: --type NAME\n"),
+    ("t.csv", b"A,2026-01-01,1.5,1.5\nB,2026-01-02,2,3\n", "error: the input has more than one column named `1.5`\nhelp: the first row of a CSV file names the attributes: if that of t.csv is an event, put a row of names before it\nhelp: rename all but one\n"),
+    ("t.csv", b"kind,at\nA,1\n", "error: the query names the event types `A`, `B`, and the input has no column `type`\nhelp: name the column that has the type of each event with type=: the input has `kind`, `at`\nhelp: on the command line: --type NAME\n"),
     ("t.xml", b"<a/>", "error: files of events do not end in .xml\nhelp: the endings are .csv, .tsv, .jsonl, .ndjson, .json, .parquet; text may be compressed: .csv.gz, .csv.zst\n"),
 ]  # fmt: skip
 

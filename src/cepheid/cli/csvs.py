@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.cli.readings import OF_CSV, Column
-from cepheid.cli.texts import check_text, ending_of, in_memory, opened
-from cepheid.errors import InputError, counted
+from cepheid.cli.texts import check_text, ending_of, in_memory, kind_of, opened
+from cepheid.engine.input.time_texts import DAY, TIME
+from cepheid.errors import InputError, SchemaError, counted
 from cepheid.schema import check_doubles
 
 if TYPE_CHECKING:
@@ -49,7 +50,11 @@ class Csv:
         """Read a file for its types; gives its rows. seen: called with the rows of each piece."""
         check_text(path)
         names = self._header(path)
-        check_doubles(owner, names)
+        try:
+            check_doubles(owner, names)
+        except SchemaError as error:
+            error.help = (*no_header(path, names), *error.help)
+            raise
         for name in names:
             self._columns.setdefault(name, Column(OF_CSV))
         rows = 0
@@ -74,6 +79,9 @@ class Csv:
 
     def _header(self, path: Path) -> list[str]:
         """The names of the columns of a file."""
+        kind = kind_of(path)
+        if kind is not None and kind.ending == ".jsonl":
+            raise InputError(f"{path} is no CSV", help=kind.help)
         first = next(pieces_of(path, self._delimiter(path)), b"")
         names: list[str] = self._parsed(path, first, None, {}, before=0).column_names
         _check_header(path, names, self._delimiter(path))
@@ -182,6 +190,17 @@ def csv_error(path: Path, reason: str, delimiter: str, *, before: int) -> InputE
     if "Empty CSV" in reason:
         return InputError(f"{path} has no header", help="the first row names the attributes")
     return InputError(f"{path} cannot be read as CSV: {reason}")
+
+
+def no_header(path: Path, names: Sequence[str]) -> tuple[str, ...]:
+    """The help for a file whose first row is an event, by its look: some of its values are numbers or times. names: that row."""
+    if not any(each.fullmatch(name.strip()) for name in names for each in (NUMBER, DAY, TIME)):
+        return ()
+    return (f"the first row of a CSV file names the attributes: if that of {path} is an event, put a row of names before it",)
+
+
+NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?|[0-9]*\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+"""A number as CSV has them, which few attributes are called."""
 
 
 def _check_header(path: Path, names: Sequence[str], delimiter: str) -> None:

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.cli.csvs import Csv
+from cepheid.cli.csvs import Csv, no_header
 from cepheid.cli.jsonlines import JsonLines
 from cepheid.cli.readings import OF_TEXT
-from cepheid.cli.texts import CODECS, ending_of
+from cepheid.cli.texts import CODECS, ending_of, kind_of
 from cepheid.engine.input.read import common_type, times_of
 from cepheid.engine.input.time_texts import DAY, TIME
 from cepheid.engine.output.matches import python_value
@@ -91,6 +91,9 @@ class Parquet:
             raise self._damaged(path, error) from None
 
     def _damaged(self, path: Path, error: Exception) -> InputError:
+        kind = kind_of(path)
+        if kind is not None and kind.ending != ".parquet":
+            return InputError(f"{path} is no Parquet", help=kind.help)
         reason = str(error).partition("\n")[0].rstrip(".")
         return InputError(f"{path} cannot be read as Parquet: {reason}", help="was it written completely?")
 
@@ -322,6 +325,12 @@ def check_file(path: Path) -> None:
             raise InputError(f"{path} is empty: it does not name the attributes of the events")
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+def without_header(streams: Sequence[Stream]) -> tuple[str, ...]:
+    """The help for CSV files of streams that lack a column: those that have no header, by its look."""
+    csvs = [(path, stream) for stream in streams for path in stream.files if isinstance(stream.formats[path], Csv)]
+    return tuple(line for path, stream in csvs for line in no_header(path, stream.schema.names))
 
 
 def unreadable(path: Path, error: OSError) -> InputError:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.cli.readings import OF_TEXT, Column
-from cepheid.cli.texts import check_text, in_memory, opened
+from cepheid.cli.texts import check_text, in_memory, kind_of, opened
 from cepheid.engine.input.read import MAX_LEVELS
 from cepheid.errors import InputError, LimitError
 
@@ -231,7 +231,8 @@ def first_mistake(paths: Sequence[Path]) -> InputError | None:
                 try:
                     value = event_of(f"{path}, line {number}", line) if line.strip() else {}
                 except InputError as error:
-                    return error
+                    other = kind_of(path) if number == 1 else None
+                    return error if other is None or other.ending != ".csv" else InputError(f"{path} has no JSON lines", help=other.help)
                 for name, content in value.items():
                     kind = KINDS.get(type(content))
                     if kind is None:

@@ -198,7 +198,11 @@ def waiting(matches: int, *, way_out: str = "--until end: nothing follows") -> l
 def schema_of(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> EventSchema:
     """The schema of the events in files, as the query reads them. Nothing but schemas is looked at."""
     events = events_of(streams, [no_events(stream.schema) for stream in streams])
-    return source_of(events, query.tree, type=settings.type, time=settings.time).schema
+    try:
+        return source_of(events, query.tree, type=settings.type, time=settings.time).schema
+    except SchemaError as error:
+        error.help = (*files.without_header(streams), *error.help)
+        raise
 
 
 def schema_of_files(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> EventSchema | None:

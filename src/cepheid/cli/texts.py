@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 from pathlib import Path
 from typing import IO, cast
 
 import pyarrow as pa
 
 from cepheid.errors import InputError
+from cepheid.records import record
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
 """The endings of compressed files, and what Arrow calls the way in which they are."""
@@ -36,19 +38,35 @@ def in_memory(piece: bytes) -> pa.BufferReader:
     return pa.BufferReader(buffer)
 
 
-def _other(path: Path) -> str | None:
-    """What a file that is no text looks like."""
-    with path.open("rb") as file:
-        begin = file.read(4)
-    return next((what for magic, what in MAGIC.items() if begin.startswith(magic)), None)
+@record
+class Kind:
+    """A kind of file: how its content begins, what that looks like, how its name has to end, and whether it is text."""
+
+    begins: re.Pattern[bytes]
+    what: str
+    ending: str
+    is_text: bool
+
+    @property
+    def help(self) -> str:
+        """What to do about a file of this kind that is read as another."""
+        return f"it looks like {self.what}: its name has to end in {self.ending}"
 
 
-MAGIC = {
-    b"PAR1": "it looks like Parquet: its name has to end in .parquet",
-    b"\x1f\x8b": "it is compressed, it seems: its name has to end in .gz",
-    b"(\xb5/\xfd": "it is compressed, it seems: its name has to end in .zst",
-}
-"""How files begin that are no text, and what they are."""
+KINDS = (
+    Kind(re.compile(rb"PAR1"), "Parquet", ".parquet", is_text=False),
+    Kind(re.compile(rb"\x1f\x8b"), "a compressed file", ".gz", is_text=False),
+    Kind(re.compile(rb"\(\xb5/\xfd"), "a compressed file", ".zst", is_text=False),
+    Kind(re.compile(rb"(?:\xef\xbb\xbf)?\s*\[?\s*\{\s*[\"}]"), "JSON lines", ".jsonl", is_text=True),
+    Kind(re.compile(rb"[^\0\r\n]*[,;\t|][^\0]*\Z"), "CSV", ".csv", is_text=True),
+)
+
+
+def kind_of(path: Path) -> Kind | None:
+    """The kind of file that a content looks like; None where it looks like none of `KINDS`."""
+    with opened(path) as file:
+        begin = file.read(1 << 10)
+    return next((kind for kind in KINDS if kind.begins.match(begin)), None)
 
 
 def check_text(path: Path) -> None:
@@ -63,9 +81,9 @@ def check_text(path: Path) -> None:
                 # `object` starts with what the chunk before left over; a character that is cut there has no line end in it.
                 line += error.object[: error.start].count(b"\n")
                 wrong = error.object[error.start]
-                other = _other(path)
-                if other is not None:
-                    raise InputError(f"{path} is no text", help=other) from None
+                kind = kind_of(path)
+                if kind is not None and not kind.is_text:
+                    raise InputError(f"{path} is no text", help=kind.help) from None
                 raise InputError(f"{path}, line {line}: byte 0x{wrong:02x} is not UTF-8", help="save the file as UTF-8") from None
             line += chunk.count(b"\n")
     try:
