@@ -87,7 +87,7 @@ def test_it_is_written_built_and_given_values():
         ("n", "a condition is TRUE or FALSE, this is int64", "compare"),
         ("prev(a).v > 1", "prev(..) can only be in a FILTER", "first(a.a)"),
         ("lag(a.v) > 1", "lag(..) can only be in a FILTER", "(ANY : T) AS t"),
-        ("median(a.v) > 1", "unknown measure `median`", "measures and functions are"),
+        ("median(a.v) > 1", "unknown measure `median`", "collect(x.a) in SELECT gives the values"),
     ],
 )
 def test_bad_conditions(condition, fact, help_):

@@ -12,7 +12,10 @@ import pytest
 
 from cepheid import errors
 from cepheid.language import parse
+from cepheid.logical import functions
 from cepheid.logical.bind import bind
+from cepheid.logical.measures import UNSPOKEN
+from cepheid.logical.plan import AGGREGATES
 from cepheid.schema import EventSchema
 
 FOLDER = Path(__file__).parent.parent / "errors"
@@ -119,3 +122,7 @@ def test_lint(case):
 def test_no_lint(pattern):
     text = f"SELECT * FROM S WHERE {pattern}"
     assert bind(parse(text), EVENTS, text=text).lints == ()
+
+
+def test_functions_of_other_systems_are_none_of_ours():
+    assert not functions.INSTEAD.keys() & {*functions.FUNCTIONS, *AGGREGATES.keys() - UNSPOKEN, "lag", "prev"}

@@ -90,6 +90,12 @@ HINTS: tuple[Hint, ...] = (
     _hint("a quote inside a text is written twice: 'it''s'", at=r"(?<=')\w"),
     _hint("there is no cast: cast the column in the input", at="::"),
     _hint("there is no cast: cast the column in the input", at=r"AS\b", before=r"\bCAST\s*\([^()]*"),
+    _hint("the parts of a time are functions: hour(x.$time)", at=r"FROM\b", before=r"\bEXTRACT\s*\(\s*\w+"),
+    _hint(
+        "there are no window functions: a measure is of the events of a match, and lag(x.a) in a FILTER is of the event before",
+        at=r"OVER\s*\(",
+        before=r"\)",
+    ),
     _hint(
         "LIKE compares texts, with `%` and `_`: there are no regular expressions, and letters are compared as they are",
         at=r"~|(?:ILIKE|RLIKE|REGEXP|REGEXP_LIKE|SIMILAR|GLOB|MATCHES)\b",

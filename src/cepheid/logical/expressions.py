@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from cepheid.errors import LimitError
 from cepheid.language import syntax
 from cepheid.language.syntax import NO_SPAN
+from cepheid.language.words import write_name
 from cepheid.logical import constants, functions, parameters, types
-from cepheid.logical.context import suggestion
 from cepheid.logical.folding import fold
 from cepheid.logical.plan import AGGREGATES, Apply, Expression, Field, Index, Lag, Literal, Time, lag_column
-from cepheid.logical.scopes import attribute, holder
+from cepheid.logical.scopes import attribute, holder, ways
 from cepheid.logical.types import BOOL, INT64, NULL, TEXT, Mismatch, describe, type_of
 from cepheid.records import record
 
@@ -116,7 +116,11 @@ class ExpressionBinder:
         if self.context.is_type(node.name):
             fact = f"`{node.name}` is an event type, not a condition"
             raise self.error(fact, node.span, f"write a condition on its events, as in {node.name}.a > 0")
-        help_ = f"write the variable before it, as in x.{node.name} or x[{node.name} > 0]"
+        if node.name.lower() in functions.CLOCK and node.name not in self.context.schema.attributes:
+            raise self.error(f"there is no `{node.name}`", node.span, functions.NO_CLOCK)
+        name = write_name(node.name)
+        written = ways(self.scope.owners(node.name), lambda owner: f"{owner}.{name}", lambda owner: f"{owner}[{name} > 0]")
+        help_ = f"write the variable before it, as in {written}"
         raise self.error(f"`{node.name}` stands alone: an attribute of which variable?", node.span, help_)
 
     def attribute(self, node: syntax.Attribute) -> Expression:
@@ -217,7 +221,7 @@ class ExpressionBinder:
             raise self.error("prev(x) needs an attribute after it", node.span, "write prev(x).price")
         if name == "lag":
             return self.lagged(node)
-        if name in AGGREGATES:
+        if name in AGGREGATES and name not in functions.INSTEAD:
             call = f"{node.name}({'..' if node.arguments else ''})"
             raise self.error(
                 f"`{node.name}` is a measure: it can only be in SELECT and HAVING",
@@ -226,8 +230,7 @@ class ExpressionBinder:
             )
         self.refuse_distinct(node)
         if name not in functions.FUNCTIONS:
-            help_ = suggestion(name, {*functions.FUNCTIONS, "lag"}, what="functions are")
-            raise self.error(f"unknown function `{node.name}`", node.place("name"), *help_)
+            raise self.error(f"unknown function `{node.name}`", node.place("name"), *functions.unknown(name, functions=("lag",)))
         return functions.call(name, tuple(map(self.value, node.arguments)))
 
     def refuse_distinct(self, node: syntax.Call) -> None:

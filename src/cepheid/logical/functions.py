@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from cepheid.errors import nearest, quoted
 from cepheid.logical import calendar
 from cepheid.logical.plan import Apply, Expression
 from cepheid.logical.types import INT64, NULL, TEXT, Mismatch, common_type, convert, describe, family, is_number, type_of, unify
 from cepheid.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 
 @record
@@ -102,3 +103,60 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     }
 )
 """Name (in lower case; a query may write it in any) -> function."""
+
+CLOCK = ("now", "current_timestamp", "current_date", "current_time", "getdate", "today")
+"""Names of what a query does not have: the time of the evaluation."""
+
+NO_CLOCK = "a query has no clock: give it the time as a parameter, x.$time > :now"
+
+INSTEAD: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(CLOCK, NO_CLOCK),
+        **dict.fromkeys(("mean", "average"), "write avg(x.a), in SELECT or HAVING"),
+        **dict.fromkeys(
+            ("std", "stdev", "stddev_samp", "variance", "var_samp"), "write stddev(x.a), in SELECT or HAVING; it is of a sample"
+        ),
+        **dict.fromkeys(
+            ("median", "percentile", "quantile", "mode"),
+            "collect(x.a) in SELECT gives the values of a match, to compute it from the result",
+        ),
+        **dict.fromkeys(("array_agg", "collect_list", "list", "group_concat", "string_agg"), "write collect(x.a), in SELECT"),
+        **dict.fromkeys(("first_value", "last_value", "nth_value"), "write first(x.a), last(x.a) or first(x.a, 2), in SELECT or HAVING"),
+        **dict.fromkeys(("count_distinct", "nunique", "approx_count_distinct"), "write count(DISTINCT x.a), in SELECT or HAVING"),
+        **dict.fromkeys(("lead", "next"), "write the next event in the pattern: A AS a : ANY AS b FILTER b.v > a.v"),
+        **dict.fromkeys(("shift", "diff"), "lag(x.a) in a FILTER is the attribute of the event before"),
+        **dict.fromkeys(("row_number", "rank", "match_number"), "matches have no numbers: number the rows of the result"),
+        "round": "write floor(x.a + 0.5), or round the column of the result",
+        "mod": "write x.a % 2",
+        **dict.fromkeys(("power", "pow", "square"), "write x.a * x.a"),
+        "len": "write length(x.a)",
+        **dict.fromkeys(("nvl", "ifnull"), "write coalesce(x.a, 0)"),
+        "isnull": "write x.a IS NULL",
+        **dict.fromkeys(("if", "iif", "nullif", "greatest", "least"), "write CASE WHEN x.a > x.b THEN x.a ELSE x.b END"),
+        **dict.fromkeys(
+            ("date_trunc", "date_part", "extract", "date_format"),
+            f"write parts of a time, as in hour(x.$time): {', '.join(calendar.PARTS)}",
+        ),
+        **dict.fromkeys(("weekday", "dow"), "write day_of_week(x.$time), where Monday is 1"),
+        **dict.fromkeys(("datediff", "date_diff", "timestampdiff"), "write the difference of two times: y.$time - x.$time > 5m"),
+        **dict.fromkeys(("startswith", "starts_with", "endswith", "contains", "regexp_like"), "write LIKE: x.a LIKE 'begin%'"),
+    }
+)
+"""Functions of other systems (in lower case) that are written otherwise here, and how."""
+
+LIKENESS = 0.7
+"""How like a name another must be: `lenght` is 0.83 like length, and `median` 0.67 like min."""
+
+
+def unknown(name: str, *, functions: Iterable[str] = (), measures: Iterable[str] = ()) -> tuple[str, ...]:
+    """The help for a call of what there is not. functions, measures: what else there is in its place than `FUNCTIONS`."""
+    if name in INSTEAD:
+        return (INSTEAD[name],)
+    known = {"measures": sorted(measures), "functions": sorted({*FUNCTIONS, *functions})}
+    near = nearest(name, [each for names in known.values() for each in names], likeness=LIKENESS)
+    lists = (f"{what} are: {quoted(names, most=len(names))}" for what, names in known.items() if names)
+    return (
+        *([] if near is None else [f"did you mean `{near}`?"]),
+        *lists,
+        "compute other values in a column of the events, or from the result",
+    )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from cepheid.errors import nearest
 from cepheid.language import syntax
 from cepheid.language.syntax import Strategy
 from cepheid.language.words import write_name
@@ -20,20 +21,17 @@ from cepheid.logical.plan import (
     AGGREGATES,
     Absence,
     Apply,
-    Event,
     Expression,
     Field,
     Index,
     Literal,
     Measure,
-    Named,
     Pattern,
-    Project,
     Time,
     variables_of,
     walk,
 )
-from cepheid.logical.scopes import OuterScopes, Scope
+from cepheid.logical.scopes import OuterScopes, Scope, ways
 from cepheid.logical.types import BOOL, DOUBLE, INT64, NULL, Mismatch, describe, type_of
 from cepheid.logical.variables import Summary
 from cepheid.records import record
@@ -41,7 +39,7 @@ from cepheid.records import record
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from cepheid.errors import Span
+    from cepheid.errors import BindError, Span
     from cepheid.logical.context import Context
 
 UNSPOKEN = frozenset({"only", "count_distinct"})
@@ -67,7 +65,7 @@ class Targets:
 def bind_targets(context: Context, query: syntax.Query, pattern: Pattern) -> Targets:
     """The targets of a query, checked against its pattern; raises BindError."""
     if query.targets is None:
-        targets = Targets(shown(pattern))
+        targets = Targets(variables.shown(pattern))
     elif any(isinstance(target.expression, syntax.Call) and target.expression.star for target in query.targets):
         targets = _count(context, query, query.targets)
     else:
@@ -75,24 +73,6 @@ def bind_targets(context: Context, query: syntax.Query, pattern: Pattern) -> Tar
     _check_keys(context, query, targets)
     _check_names(context, query, targets)
     return targets
-
-
-def shown(pattern: Pattern) -> tuple[str, ...]:
-    """What `*` shows, in the order written: variables named by AS, types that stand somewhere without AS, and what PROJECT lists."""
-    return tuple(dict.fromkeys(_shown(pattern)))
-
-
-def _shown(pattern: Pattern) -> list[str]:
-    if isinstance(pattern, Event):
-        return [pattern.variable]
-    found = [name for operand in variables.operands(pattern) for name in _shown(operand)]
-    if isinstance(pattern, Named):
-        types_inside = variables.defined(pattern.pattern) - variables.named(pattern.pattern)
-        return [*(name for name in found if name not in types_inside), pattern.variable]
-    if isinstance(pattern, Project):
-        kept = [name for name in found if name in pattern.variables]
-        return [*kept, *sorted(pattern.variables.difference(kept))]
-    return found
 
 
 def _count(context: Context, query: syntax.Query, targets: tuple[syntax.Target, ...]) -> Targets:
@@ -301,10 +281,7 @@ class MeasureBinder(ExpressionBinder):
         if name == "deadline_time":
             return self._deadline(node)
         if name not in AGGREGATES or name in UNSPOKEN:
-            if name == "count_distinct":
-                raise self.error(f"unknown measure `{node.name}`", node.place("name"), "write count(DISTINCT x.a)")
-            known = {*AGGREGATES, *functions.FUNCTIONS} - UNSPOKEN
-            help_ = suggestion(name, sorted(known), what="measures and functions are")
+            help_ = functions.unknown(name, measures=AGGREGATES.keys() - UNSPOKEN)
             raise self.error(f"unknown measure `{node.name}`", node.place("name"), *help_)
         if name in TIME_AGGREGATES:
             return self._time_aggregate(name, node)
@@ -359,17 +336,16 @@ class MeasureBinder(ExpressionBinder):
 
     def _count_events(self, node: syntax.Call) -> Expression:
         (argument,) = node.arguments
-        if not isinstance(argument, syntax.Word):
-            raise self.error("`count` counts the events of a variable", argument.span, "write count(x), without an attribute")
+        owners = () if not isinstance(argument, syntax.Word) or self._is_variable(argument) else self.scope.owners(argument.name)
+        if owners or not isinstance(argument, syntax.Word):
+            help_ = f"write {ways(owners, lambda owner: f'count({owner})')}, without an attribute"
+            raise self.error("`count` counts the events of a variable", argument.span, help_)
         self.scope.supplier(argument)
         return Apply("count", (Field(argument.name, (), INT64, INT64, span=argument.span),), INT64)
 
     def _aggregate(self, name: str, node: syntax.Expression, span: Span) -> Expression:
         if not isinstance(node, syntax.Attribute | syntax.System):
-            spoken = "count(DISTINCT x.a)" if name == "count_distinct" else f"{name}(x.a)"
-            raise self.error(
-                f"`{spoken.partition('(')[0]}` takes an attribute of a variable", node.span, f"write {spoken}, and compute with its value"
-            )
+            raise self._no_attribute(name, node)
         self._not_previous(node)
         leaf = self._leaf(node)
         kind = type_of(leaf)
@@ -381,6 +357,26 @@ class MeasureBinder(ExpressionBinder):
         if name == "collect":
             result = pa.list_(kind)
         return Apply(name, (leaf,), kind if result is None else result)
+
+    def _no_attribute(self, name: str, node: syntax.Expression) -> BindError:
+        """The error for an aggregate of anything but an attribute of a variable."""
+
+        def call(written: str) -> str:
+            return f"count(DISTINCT {written})" if name == "count_distinct" else f"{name}({written})"
+
+        help_ = f"write {call('x.a')}, and compute with its value"
+        if isinstance(node, syntax.Word):
+            attributes = self.context.schema.attributes
+            attribute = node.name if node.name in attributes else nearest(node.name, attributes) or node.name
+            owners = self.scope.owners(attribute)
+            if self._is_variable(node):
+                help_ = f"write an attribute of it, as in {call(f'{write_name(node.name)}.a')}"
+            elif owners:
+                help_ = f"write {ways(owners, lambda owner: call(f'{owner}.{write_name(attribute)}'))}"
+        return self.error(f"`{call('').partition('(')[0]}` takes an attribute of a variable", node.span, help_)
+
+    def _is_variable(self, node: syntax.Word) -> bool:
+        return node.name in self.scope.filtered.variable_sizes
 
 
 ABOUT_TRIGGERS = "COUNT(*) counts the matches of a trigger, HAVING judges each match"
@@ -400,13 +396,14 @@ class HavingBinder(MeasureBinder):
         known = self._targets.get(node.name)
         if known is not None:
             return known
-        if node.name in self.scope.filtered.variable_sizes:
+        if self._is_variable(node):
             return super().word(node)
         if self._count and node.name == "count":
             raise self.error(ABOUT_TRIGGERS, node.span, COUNT_HELP)
         if node.name in self._keys:
             raise self.error(f"`{node.name}` is a key, and no measure", node.span, f"write that of an event, as in first(x.{node.name})")
-        write = "write a measure, as in count(x) or max(x.a)"
+        owner = next(iter(self.scope.owners(node.name)), None)
+        write = f"write a measure, as in {'count(x) or max(x.a)' if owner is None else f'max({owner}.{write_name(node.name)})'}"
         known_as = suggestion(node.name, self._targets, what="the measures of SELECT are")
         help_ = (*known_as, f"{write}, or give one this name: SELECT .. AS {write_name(node.name)}") if known_as else (write,)
         raise self.error(f"`{node.name}` is no measure of SELECT", node.span, *help_)

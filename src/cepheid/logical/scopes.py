@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from cepheid.errors import quoted
 from cepheid.language import syntax
+from cepheid.language.words import write_name
 from cepheid.logical import variables
 from cepheid.logical.context import suggestion
 from cepheid.logical.plan import Iterate
@@ -21,7 +22,7 @@ from cepheid.logical.variables import Enclosing, Summary
 from cepheid.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from cepheid.errors import BindError, Span
     from cepheid.logical.context import Context
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 NO_CONDITION = "no condition compares events inside a negation with events outside; for equal attributes write PARTITION BY"
 """The help where it may have been one on both."""
+
+MOST_OWNERS = 3
+"""Most variables that a help offers for an attribute."""
 
 SHOWN_ATTRIBUTES = 12
 """Most attributes that a message lists."""
@@ -76,6 +80,13 @@ class Scope:
             raise self._not_supplied(variable, place)
         return found
 
+    def owners(self, name: str) -> tuple[str, ...]:
+        """The variables of the filtered pattern whose events have an attribute, as a query writes them, in the order of the pattern."""
+        known = ((variable, self.filtered.types.get(variable, ())) for variable in variables.shown(self.filtered.pattern))
+        return tuple(
+            write_name(variable) for variable, types in known if any(name in self.context.schema.attributes_of(each) for each in types)
+        )
+
     def _iteration(self, variable: str, place: Span, span: Span) -> Summary:
         iterations = (scope.summary for scope in self.around.enclosing if isinstance(scope.pattern, Iterate))
         found = next((summary for summary in iterations if variable in summary.defined), None)
@@ -111,8 +122,7 @@ class Scope:
         return self._unknown(variable, place)
 
     def _unknown(self, variable: str, place: Span) -> BindError:
-        known = self._everything()
-        return unknown_variable(self.context, variable, place, known)
+        return unknown_variable(self.context, variable, place, self._everything(), owners=self.owners(variable))
 
 
 def hidden_variable(context: Context, variable: str, place: Span) -> BindError:
@@ -121,8 +131,15 @@ def hidden_variable(context: Context, variable: str, place: Span) -> BindError:
     return context.error(fact, place, f"add `{variable}` to the list of PROJECT, or use it inside its parentheses")
 
 
-def unknown_variable(context: Context, variable: str, place: Span, known: frozenset[str]) -> BindError:
-    """The error for a name that no part of the pattern gives to events."""
+def ways(owners: Sequence[str], *forms: Callable[[str], str]) -> str:
+    """Ways to write something of one of these variables, for a help: `x.a, y.a or z.a`. forms: of one variable each."""
+    found = [form(owner) for form in forms for owner in owners[:MOST_OWNERS] or ("x",)]
+    *others, last = found
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def unknown_variable(context: Context, variable: str, place: Span, known: frozenset[str], *, owners: Sequence[str] = ()) -> BindError:
+    """The error for a name that no part of the pattern gives to events. owners: the variables whose attribute it may be."""
     operator = context.negated.get(variable)
     if operator is not None:
         what, pattern = ("events of type", variable) if variable in context.event_types else ("the variable", f".. AS {variable}")
@@ -134,7 +151,10 @@ def unknown_variable(context: Context, variable: str, place: Span, known: frozen
         )
     lines = suggestion(variable, known, what="the pattern has")
     if variable in context.schema.attributes:
-        lines = (f"`{variable}` is an attribute: write the variable before it, as in x.{variable}", *lines)
+        lines = (
+            f"`{variable}` is an attribute: write the variable before it, as in {ways(owners, lambda owner: f'{owner}.{variable}')}",
+            *lines,
+        )
     return context.error(f"unknown variable `{variable}`", place, *lines)
 
 

@@ -93,6 +93,24 @@ def named(pattern: Pattern) -> frozenset[str]:
     return _visible(pattern, types=False)
 
 
+def shown(pattern: Pattern) -> tuple[str, ...]:
+    """What `*` shows, in the order written: variables named by AS, types that stand somewhere without AS, and what PROJECT lists."""
+    return tuple(dict.fromkeys(_shown(pattern)))
+
+
+def _shown(pattern: Pattern) -> list[str]:
+    if isinstance(pattern, Event):
+        return [pattern.variable]
+    found = [name for operand in operands(pattern) for name in _shown(operand)]
+    if isinstance(pattern, Named):
+        types_inside = defined(pattern.pattern) - named(pattern.pattern)
+        return [*(name for name in found if name not in types_inside), pattern.variable]
+    if isinstance(pattern, Project):
+        kept = [name for name in found if name in pattern.variables]
+        return [*kept, *sorted(pattern.variables.difference(kept))]
+    return found
+
+
 def named_outside_iterations(pattern: Pattern) -> frozenset[str]:
     """The visible AS variables that do not stand inside a `+` (or braces); AS over a `+` stands outside it.
 
