@@ -61,7 +61,7 @@ _CLAUSE = "FILTER, WITHIN, UNLESS and NOT FOLLOWED BY bind loosest"
 _IN_PATTERN = "SEMICOLON THEN"
 _NOT_PLACES = "write p ; NOT n ; q (no n between), p UNLESS n (no n inside p), or p NOT FOLLOWED BY n FOR 10m (no n afterwards)"
 
-_NO_JOIN = "no operator joins texts: compare the parts one by one, or join them in a column of the input"
+_NO_JOIN = "no operator joins texts: concat(x.a, ' ', x.b) does"
 
 _DURATION = "a duration is a number and a unit: 30 minutes"
 _RANGE = "a range is written BETWEEN low AND high"
@@ -81,9 +81,11 @@ HINTS: tuple[Hint, ...] = (
         "this is the name of a file: cepheid.query(pathlib.Path('..')) reads it", at=r"[\w./\\-]+\.(?:ceql|sql|txt)\s*\Z", accepts="SELECT"
     ),
     _hint(_DURATION, before=r"\bINTERVAL", at="'"),
+    _hint(_DURATION, before=r"\bWITHIN\s+[0-9]+", at=r":\s*[0-9]"),
     _hint("a comment starts with `--`", at="#|//", refuses="PARAMETER"),
     _hint("a comment starts with `--`", at="/", before="/"),
-    _hint("write a list in parentheses: IN (1, 2)", at=r"\{|\[", before=r"\bIN"),
+    _hint("write a list in parentheses: IN (1, 2)", at=r"[{\['0-9-]", before=r"\bIN"),
+    _hint("a list has one value or more; a condition that never holds is written FALSE", at=r"\)", before=r"\bIN\s*\("),
     _hint("a parameter is written `:name`, without a space", at=r":\s", accepts="PARAMETER"),
     _hint("write $time and $index after a variable, outside its brackets: a.$time", at=r"\$(?:time|index)\b", accepts="PARAMETER"),
     _hint("a parameter is written `:name`", at=r"[?$%@{#]", accepts="PARAMETER"),
@@ -119,6 +121,8 @@ HINTS: tuple[Hint, ...] = (
         at=r"->|=>|-->|~>|,|\.?(?:FOLLOWED\s*BY|NE?XT)",
         accepts=_IN_PATTERN,
     ),
+    _hint(_NO_SUBQUERY, at=r"\(\s*SELECT\b"),
+    _hint(_NO_SUBQUERY, at=r"\S", before=r"\(\s*SELECT(?:\s*\*\s*FROM)?", accepts="RPAR"),
     _hint("zero or more is written (p+)?, one or more p+", at=r"\*", accepts=_IN_PATTERN),
     _hint("write the zero before the point: 0.5", at=r"\.[0-9]"),
     # what CORE writes otherwise
@@ -129,7 +133,8 @@ HINTS: tuple[Hint, ...] = (
         accepts=_IN_PATTERN,
     ),
     _hint(_RANGE, at=r"RANGE\b", before=r"\bIN"),
-    _hint(_RANGE, at=",", before=r"\bBETWEEN\s[^,]*", accepts="AND"),
+    _hint(_RANGE, at=r",|TO\b", before=r"\bBETWEEN\s[^,]*", accepts="AND"),
+    _hint(_RANGE, at=",", before=r"\bBETWEEN\s*\([^(),]*", accepts="RPAR"),
     _hint("the value of a parameter includes the unit: WITHIN :w, where w is '5s' or a timedelta", at=_UNIT, before=_PARAMETER),
     _hint("a duration has one unit: 90 minutes, not 1 hours 30 minutes", at=rf"(?:AND\s+)?[0-9.]+\s*{_UNIT}", before=rf"[0-9]\s*{_UNIT}"),
     _hint(
@@ -137,6 +142,7 @@ HINTS: tuple[Hint, ...] = (
         at=r"\[",
         before=r"WITHIN\s+[0-9.]+",
     ),
+    _hint("keys are written without parentheses: PARTITION BY a, b", at=r"\(", before=r"\bBY"),
     _hint("each attribute has its own brackets, or none: PARTITION BY [a], [b]", at=",", before=rf"\[\s*{_NAME}", accepts="RSQB"),
     # the language's own traps
     _hint("a query does not end with `;`, which means `followed by`", at=r";\s*\Z", accepts="$END"),
@@ -193,8 +199,6 @@ HINTS: tuple[Hint, ...] = (
         "an event is defined by EVENT name(attribute, ..) AS (SELECT measure, .. WHERE ..)",
         before=rf"\bEVENT\s+{_NAME}(?:\s*\([^()]*\)?)?(?:\s*AS)?",
     ),
-    _hint(_NO_SUBQUERY, at=r"\(\s*SELECT\b"),
-    _hint(_NO_SUBQUERY, at=_NAME, before=r"(?:\bIN\s*|\()\(\s*SELECT"),
     _hint("a CASE ends with END: CASE WHEN c THEN a ELSE b END", accepts="WHEN ELSE END"),
     _hint(
         "a target that is a condition needs parentheses: SELECT (x.a > 1) AS b",
@@ -217,6 +221,10 @@ HINTS: tuple[Hint, ...] = (
         accepts=_IN_PATTERN,
     ),
     _hint("a repetition has its smallest number: {1,3}", at=",", before=r"\{"),
+    _hint("a repetition has its numbers with a comma: {1,3}", at=r"\.|-|:|TO\b", before=r"\{\s*[0-9]+"),
+    _hint("a number has no separators: 1000", at=r",[0-9]{3}\b|_[0-9]", before="[0-9]"),
+    _hint("each comparison has both sides: x.a > 1 AND x.a < 3", at="[<>=]", before=r"\b(?:AND|OR)"),
+    _hint("values are compared one by one: x.a = 1 AND x.b = 2", at=",", before=r"\bFILTER\b[^;]*\([^()]*", accepts="RPAR"),
     _hint("conditions are joined by AND and OR", at=",", before=r"\bFILTER\b[^;]*", accepts="FILTER"),
     # strategies
     _hint("ALL, ANY and RESTRICTED only come after SELECT; STRICT, NXT, LAST and MAX also around a pattern", at=r"\(", before=_SELECT_ONLY),
@@ -316,6 +324,7 @@ GENERAL_HINTS: tuple[Hint, ...] = (
         refuses="AS FROM",
     ),
     _hint("the pattern comes after WHERE: SELECT * WHERE A ; B", at=_NAME, accepts="FROM WHERE", refuses="COMMA"),
+    _hint("conditions are part of the pattern: SELECT count(x) WHERE (A AS x FILTER x.a > 1)+", at=r"FILTER\b", accepts="COMMA FROM WHERE"),
     _hint(
         "a measure is named by AS: SELECT x.a AS m; a name with a space is written in backticks (`A B`)",
         at=_NAME,
