@@ -121,7 +121,6 @@ HINTS: tuple[Hint, ...] = (
         at=r"->|=>|-->|~>|,|\.?(?:FOLLOWED\s*BY|NE?XT)",
         accepts=_IN_PATTERN,
     ),
-    _hint(_NO_SUBQUERY, at=r"\(\s*SELECT\b"),
     _hint(_NO_SUBQUERY, at=r"\S", before=r"\(\s*SELECT(?:\s*\*\s*FROM)?", accepts="RPAR"),
     _hint("zero or more is written (p+)?, one or more p+", at=r"\*", accepts=_IN_PATTERN),
     _hint("write the zero before the point: 0.5", at=r"\.[0-9]"),
@@ -199,6 +198,7 @@ HINTS: tuple[Hint, ...] = (
         "an event is defined by EVENT name(attribute, ..) AS (SELECT measure, .. WHERE ..)",
         before=rf"\bEVENT\s+{_NAME}(?:\s*\([^()]*\)?)?(?:\s*AS)?",
     ),
+    _hint(_NO_SUBQUERY, at=r"\(\s*SELECT\b"),
     _hint("a CASE ends with END: CASE WHEN c THEN a ELSE b END", accepts="WHEN ELSE END"),
     _hint(
         "a target that is a condition needs parentheses: SELECT (x.a > 1) AS b",
