@@ -60,6 +60,14 @@ def rows(*arguments: str) -> list[dict[str, object]]:
 # ---------------------------------------------------------------------------------------------------------------------------- output
 
 
+@pytest.mark.parametrize("options", [[], ["--json"], ["-o", "out.jsonl"], ["--engine", "reference"]])
+def test_warnings_come_before_the_run(options: list[str]) -> None:
+    result = call("run", "-e", "SELECT * WHERE Temperature AS t ; Humidity AS h", "readings.csv", "--no-progress", *options)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("warning: no window bounds the pattern in time: ")
+    assert "warning" not in result.stdout
+
+
 def test_table() -> None:
     result = call("run", "fire.ceql", "readings.csv")
     assert result.exit_code == 0
@@ -213,7 +221,7 @@ def test_types_that_no_event_has_are_named() -> None:
     import pyarrow.csv
 
     pq.write_table(pyarrow.csv.read_csv("readings.csv"), "readings.parquet")
-    query = "SELECT * WHERE Temprature AS t ; (Humidity OR Smoke)"
+    query = "SELECT * WHERE Temprature AS t ; (Humidity OR Smoke) WITHIN 1h"
     notes = ["note: no event has the type `Smoke`", "note: no event has the type `Temprature`: did you mean `Temperature`?"]
     for file in ("readings.csv", "readings.parquet", "a=readings.csv"):
         assert call("run", "-e", query, file).stderr.splitlines()[:2] == notes
@@ -384,7 +392,7 @@ def test_mistakes_far_behind_name_the_row(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(csvs, "PIECE", 1000)
     monkeypatch.setattr(jsonlines, "PIECE", 1000)
     numbers = range(5000)
-    query = ("run", "-e", "SELECT * WHERE A AS x ; B AS y", "t.csv", "--json")
+    query = ("run", "-e", "SELECT * WHERE A AS x ; B AS y WITHIN 9", "t.csv", "--json")
     for row, wrong, said in (
         (4000, "A", "row 4002: 1 value where the header has 2"),
         (4000, "A,soon", "row 4002: `ts` is 'soon', no time"),
@@ -450,7 +458,7 @@ def test_progress_is_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_terminal_shows_a_match_in_a_line_and_says_what_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "console", lambda: Console(width=50, force_terminal=True, color_system=None))
-    query = "SELECT {} WHERE Temperature AS t ; Humidity AS h PARTITION BY sensor"
+    query = "SELECT {} WHERE Temperature AS t ; Humidity AS h WITHIN 1h PARTITION BY sensor"
     result = call(
         "run", "-e", query.format("t.value AS warm, h.value AS wet, t.ts AS begun, h.ts AS done"), "readings.csv", "--no-progress"
     )
@@ -544,7 +552,7 @@ WRONG_FILES = [
 @pytest.mark.parametrize(("name", "content", "expected"), WRONG_FILES)
 def test_wrong_files(name: str, content: bytes, expected: str) -> None:
     Path(name).write_bytes(content)
-    message = mistake("run", "-e", "SELECT * WHERE A AS x ; B AS y", name)
+    message = mistake("run", "-e", "SELECT * WHERE A AS x ; B AS y WITHIN 9 EVENTS", name)
     assert message == expected or (not expected.endswith("\n") and message.startswith(expected))
 
 
@@ -708,7 +716,7 @@ def test_parameters_that_are_none() -> None:
 
 def test_what_the_engine_does_not_do_names_the_option() -> None:
     query = "SELECT COUNT(*) WHERE Temperature AS t ; Humidity AS h NOT FOLLOWED BY Door FOR 1s FROM START"
-    assert mistake("run", "-e", query, "readings.csv").endswith("help: on the command line: --engine reference\n")
+    assert mistake("run", "-e", query, "readings.csv").endswith("help: on the command line: cepheid run --engine reference\n")
     assert len(rows("-e", query, "readings.csv", "--engine", "reference")) == 2
 
 

@@ -261,7 +261,13 @@ def test_type_and_time_have_names() -> None:
     assert len(found("SELECT * FROM flights WHERE flights AS f", text(['{"ts": 1}', '{"ts": 2}']))) == 2
     assert found(query, text(['{"type": "A"}'])) == [{"a": [{"type": "A"}]}]
     assert wrong(query, ['{"type": "A"}'], lateness="5s")[0].startswith("error: lateness needs a time column")
-    assert wrong(query, [], lateness="soon")[0].startswith("error: --lateness='soon' is not a duration")
+    message = 'error: --lateness soon is not a duration\nhelp: write it like "10 minutes" or "10s"'
+    assert wrong(query, [], lateness="soon")[0] == message
+    message = "error: --lateness 5s has a unit, and the time column `ts` has none\nhelp: give a number of steps"
+    assert wrong(query, timed(1), lateness="5s")[0] == message
+    message = "error: --lateness 5 has no unit, and the times of `ts` are no numbers\nhelp: write it with one: --lateness 5s"
+    assert wrong(query, ['{"type": "A", "ts": "2026-01-01T00:00:00Z"}'], lateness="5")[0] == message
+    assert found(query, text(['{"type": "A", "ts": "2026-01-01T00:00:00Z"}']), lateness="0")
 
 
 # -------------------------------------------------------------------------------------------------------------------------- bad lines

@@ -14,6 +14,8 @@ import cepheid
 from cepheid.cli.draw import ENDINGS, drawing
 from cepheid.cli.failures import Status, complain, guarded, message, options_in
 from cepheid.cli.settings import PORT, Engine, NullKeys, Settings, Watching
+from cepheid.cli.values import number, one_of
+from cepheid.cli.values import separator as separator_of
 from cepheid.errors import counted
 
 if TYPE_CHECKING:
@@ -55,7 +57,14 @@ Order = Annotated[
     list[str] | None,
     typer.Option("--order", metavar="NAME", help="Attributes that decide between events of equal time. Repeatable."),
 ]
-Separator = Annotated[str | None, typer.Option("--separator", metavar="CHAR", help="Separator of CSV values; TAB for a tab. [default: ,]")]
+Separator = Annotated[
+    str | None,
+    typer.Option("--separator", parser=separator_of, metavar="CHAR", help="Separator of CSV values; TAB for a tab. [default: ,]"),
+]
+NullKeysOption = Annotated[
+    NullKeys,
+    typer.Option("--null-keys", parser=one_of(NullKeys), metavar="<drop|group>", help="What happens to events with NULL in PARTITION BY."),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")]
 
 
@@ -111,7 +120,7 @@ def run(
     time: Time = None,
     order: Order = None,
     sort: Annotated[bool, typer.Option("--sort", help="Sort the events by time first.")] = False,
-    null_keys: Annotated[NullKeys, typer.Option("--null-keys", help="What happens to events with NULL in PARTITION BY.")] = NullKeys.DROP,
+    null_keys: NullKeysOption = NullKeys.DROP,
     until: Annotated[
         str | None,
         typer.Option(
@@ -121,10 +130,16 @@ def run(
         ),
     ] = None,
     engine: Annotated[
-        Engine, typer.Option("--engine", help="Where to evaluate. The reference is the definition itself, and slow.")
+        Engine,
+        typer.Option(
+            "--engine",
+            parser=one_of(Engine),
+            metavar="<local|spark|reference>",
+            help="Where to evaluate. The reference is the definition itself, and slow.",
+        ),
     ] = Engine.LOCAL,
     separator: Separator = None,
-    limit_rows: Annotated[int, typer.Option("--limit-rows", min=0, help="How many matches to print; 0: all.")] = 20,
+    limit_rows: Annotated[int, typer.Option("--limit-rows", parser=number(0), metavar="N", help="How many matches to print; 0: all.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print all matches as JSON lines instead of a table.")] = False,
     progress: Annotated[
         bool, typer.Option("--progress/--no-progress", help="Show progress: a bar on a terminal, else a line every 5 seconds.")
@@ -141,7 +156,7 @@ def run(
     if output is not None:
         target = results.check_output(output, overwrite=overwrite, inputs=inputs, endings=tuple(results.WRITERS))
     parsed = queries.load(query, expression=expression, parameters=param or ())
-    settings = Settings(type, time, tuple(order or ()), sort, null_keys, engine, _separator(separator), until, progress)
+    settings = Settings(type, time, tuple(order or ()), sort, null_keys, engine, separator, until, progress)
     found: Found | Flow
     if target is not None:
         found = running.flow(parsed, events, settings)
@@ -186,7 +201,7 @@ def watch(
             "--schema", metavar="FILE", help="A file of such events that gives the types. [default: the first line and the query]"
         ),
     ] = None,
-    null_keys: Annotated[NullKeys, typer.Option("--null-keys", help="What happens to events with NULL in PARTITION BY.")] = NullKeys.DROP,
+    null_keys: NullKeysOption = NullKeys.DROP,
     skip_bad_lines: Annotated[bool, typer.Option("--skip-bad-lines", help="Leave out lines that are no events, and count them.")] = False,
 ) -> None:
     """Print each match in lines of JSON that arrive, as a line of JSON, when it is decided."""
@@ -201,14 +216,6 @@ def watch(
     types = None if schema is None else files.streams([schema])[0].schema
     source = arriving.Pipe(sys.stdin.fileno()) if piped else arriving.GrowingFile(Path(file or ""))
     watching.watch(parsed, source, settings, types, sys.stdout)
-
-
-def _separator(given: str | None) -> str | None:
-    if given is None or (len(given) == 1 and given.isascii() and given not in '\r\n"'):
-        return given
-    if given.upper() in ("TAB", "\\T"):
-        return "\t"
-    raise typer.BadParameter("a separator is one ASCII character (no quote, no line end), or TAB", param_hint="--separator")
 
 
 @app.command()
@@ -230,7 +237,7 @@ def explain(
     from cepheid.cli import run as running
 
     parsed = queries.load(query, expression=expression, parameters=param or ())
-    schema = running.schema_of_files(parsed, events or (), Settings(type, time, separator=_separator(separator)))
+    schema = running.schema_of_files(parsed, events or (), Settings(type, time, separator=separator))
     explanation = parsed.explain(stage, schema=schema)
     print(explanation)
     for line in options_in(dict(explanation.sections).get("schema", "")):
@@ -259,7 +266,7 @@ def check(
     from cepheid.cli.check import findings, help_on_types
 
     parsed = queries.load(query, expression=expression, parameters=param or ())
-    streams, schema = running.streams_of_files(parsed, events or (), Settings(type, time, separator=_separator(separator)))
+    streams, schema = running.streams_of_files(parsed, events or (), Settings(type, time, separator=separator))
     try:
         warnings, notes = findings(parsed, schema, streams)
     except cepheid.BindError as error:
@@ -298,7 +305,7 @@ def draw(
     if output is not None:
         target = results.check_output(output, overwrite=overwrite, endings=() if format else tuple(ENDINGS))
     parsed = queries.load(query, expression=expression, parameters=param or ())
-    schema = running.schema_of_files(parsed, events or (), Settings(type, time, separator=_separator(separator)))
+    schema = running.schema_of_files(parsed, events or (), Settings(type, time, separator=separator))
     chosen = format or ("svg" if target is None else ENDINGS[target.suffix.lower()])
     text = drawing(parsed, chosen, schema=schema, deterministic=deterministic)
     if target is None:
@@ -331,7 +338,9 @@ def play(
     param: Parameters = None,
     type: Type = None,  # noqa: A002 - public word
     time: Time = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Where to listen on this machine; 0: any free port.")] = PORT,
+    port: Annotated[
+        int, typer.Option("--port", parser=number(0, 65_535), metavar="N", help="Where to listen on this machine; 0: any free port.")
+    ] = PORT,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
     """Open the workbench: a page on this machine that shows a query's matches in events while you type."""
@@ -372,5 +381,5 @@ def why_not(
     from cepheid.cli.why_not import answer
 
     parsed = queries.load(query, expression=expression, parameters=param or ())
-    settings = Settings(type, time, tuple(order or ()), sort, separator=_separator(separator), until=until)
+    settings = Settings(type, time, tuple(order or ()), sort, separator=separator, until=until)
     print(answer(parsed, events, settings, at=at, named=named or (), span=span, only=only))

@@ -36,7 +36,7 @@ OPTIONS = (
     ("sort=True", "--sort"),
     ("with type=", "--type NAME"),
     ("with time=", "--time NAME"),
-    ('engine="reference"', "--engine reference"),
+    ('engine="reference"', "cepheid run --engine reference"),
     ("order=", "--order NAME"),
     ("args=", "--param NAME=VALUE"),
     ("schema=", "name the file of events after the query"),

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.cli import files
+from cepheid.cli.failures import complain
 from cepheid.cli.progress import progress
 from cepheid.cli.results import Flow, Found
 from cepheid.cli.settings import Engine
@@ -49,6 +50,7 @@ ROW = "$row"
 def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> Found:
     """The matches of the query in files; raises the errors of reading, binding and evaluation."""
     streams = load(query, arguments, settings)
+    warn(query, streams, settings)
     if settings.engine is Engine.SPARK:
         return on_spark(query, streams, settings)
     given = Given.of(query, streams, settings)
@@ -68,7 +70,9 @@ def flow(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> 
     """The same, made as it is read; on Spark it is all there at once."""
     if settings.engine is Engine.SPARK:
         return run(query, arguments, settings)
-    given = Given.of(query, load(query, arguments, settings), settings)
+    streams = load(query, arguments, settings)
+    warn(query, streams, settings)
+    given = Given.of(query, streams, settings)
 
     def tables() -> Iterator[pa.Table]:
         with progress("matching", shown=settings.progress) as advance:
@@ -79,6 +83,12 @@ def flow(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> 
 
     result = Flow(tables(), query.output_schema(given.schema, events=True))
     return result
+
+
+def warn(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> None:
+    """Write the warnings of `check` to the standard error, before a run that may be long."""
+    for warning in query.bound(schema_of(query, streams, settings)).warnings:
+        complain(warning)
 
 
 @record(slots=False)

@@ -214,8 +214,13 @@ class Run:
         order = None
         if settings.lateness is not None:
             lateness: Any = int(settings.lateness) if settings.lateness.isdecimal() else settings.lateness
+            if isinstance(lateness, int) and lateness and source.unit is not None:
+                raise InputError(
+                    f"--lateness {lateness} has no unit, and the times of `{source.time_column}` are no numbers",
+                    help=f"write it with one: --lateness {lateness}s",
+                )
             check_ties(attributes.schema, settings.order)
-            order = ReorderBuffer(attributes.schema, steps_of(lateness, source), ties=settings.order)
+            order = ReorderBuffer(attributes.schema, steps_of(lateness, source, option="--lateness"), ties=settings.order)
         if settings.clock and (source.unit is None or getattr(source.time_type, "tz", None) is None):
             raise SchemaError(
                 f"--clock needs times with an offset, and `{source.time_column}` is {source.time_type}",

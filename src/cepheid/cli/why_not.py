@@ -29,6 +29,8 @@ def answer(
         first, *rest = _rows("--span", span)
         if len(rest) != 1:
             raise InputError(f"--span {span} is not a first and a last row", help="write --span 3,9")
+        if rest[0] < first:
+            raise InputError(f"--span {span} ends before it begins", help=f"write --span {rest[0]},{first}")
         ends = (first, rest[0])
     if span is None and not any(positions.values()):
         raise InputError(

@@ -425,30 +425,33 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     raise SchemaError(f"`{field.name}` is {column.type} in the batch and {field.type} in the schema", help="cast the column of the batch")
 
 
-def steps_of(lateness: object, schema: EventSchema) -> int:
+def steps_of(lateness: object, schema: EventSchema, *, option: str = "lateness") -> int:
     """A lateness in steps of the time column: a number of steps, a timedelta, or a text such as "10s".
 
-    Raises InputError for negative or unreadable ones, and where the column has no unit for a duration.
+    Raises InputError, which names the option, for negative or unreadable ones, and where the column has no unit for a duration.
     """
     if schema.time_column is None:
         raise InputError("lateness needs a time column, and the events have none", help="name it with time=")
+    said = _said(option, lateness)
     if isinstance(lateness, int) and not isinstance(lateness, bool):
         steps = lateness
     else:
-        nanoseconds = nanoseconds_of(lateness)
+        nanoseconds = nanoseconds_of(lateness, option=option)
         if schema.unit is None:
-            raise InputError(
-                f"lateness={lateness!r} has a unit, and the time column `{schema.time_column}` has none", help="give a number of steps"
-            )
+            raise InputError(f"{said} has a unit, and the time column `{schema.time_column}` has none", help="give a number of steps")
         steps = -(-nanoseconds // schema.unit)
     if steps > MAX_STEPS:
         raise LimitError(
-            f"lateness={lateness!r} is {steps} steps of the time column; the limit is {MAX_STEPS} (MAX_STEPS)",
-            help="give a shorter lateness",
+            f"{said} is {steps} steps of the time column; the limit is {MAX_STEPS} (MAX_STEPS)", help="give a shorter lateness"
         )
     if steps < 0:
-        raise InputError(f"lateness={lateness!r} is negative", help="give a duration of zero or more")
+        raise InputError(f"{said} is negative", help="give a duration of zero or more")
     return steps
+
+
+def _said(option: str, given: object) -> str:
+    """An option with its value, as it is written in Python or on the command line."""
+    return f"{option} {given}" if option.startswith("--") else f"{option}={given!r}"
 
 
 def nanoseconds_of(given: object, *, option: str = "lateness") -> int:
@@ -463,4 +466,5 @@ def nanoseconds_of(given: object, *, option: str = "lateness") -> int:
             duration = parse_duration(given)
             if isinstance(duration, Duration) and duration.unit is not None:
                 return int(duration.value * duration.unit.value)
-    raise InputError(f"{option}={given!r} is not a duration", help='write it like "10 minutes" or "10s", or as a timedelta')
+    timedelta = "" if option.startswith("--") else ", or as a timedelta"
+    raise InputError(f"{_said(option, given)} is not a duration", help=f'write it like "10 minutes" or "10s"{timedelta}')
