@@ -246,7 +246,8 @@ class Query:
         event time. Equal times are in the order of FROM, then of `order`.
         type, time: the columns of the event type and of the event time (default: `type` and `ts`, if the input has them). ISO 8601 texts in the time
         column are read as times: in UTC if all have an offset, without zone if none has one. A DatetimeIndex of a pandas DataFrame is the time column
-        if time= names it; also if no column has the time's name, and the index has no name or time= is left out.
+        if time= names it; also if no column has the time's name, and the index has no name or time= is left out. Of other indexes the levels with a
+        name are attributes.
         until: a time, in the form of the time column. Later events are not read, and the events count as complete up to this time (default: their
         greatest time; "end": no events follow). This matters only for NOT FOLLOWED BY: `Matches.undecided` has the matches that are not decided then.
         engine: None for the best one, or one of `ENGINES`.

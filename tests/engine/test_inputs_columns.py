@@ -222,6 +222,20 @@ def test_another_index_is_not():
         QUERY.run(pd.DataFrame({"type": ["A", "B"]}, index=pd.DatetimeIndex(["2024-01-01", None])))
 
 
+def test_what_has_a_name_in_an_index_is_an_attribute():
+    events = pd.DataFrame({"type": ["A", "B"], "ts": [1, 2], "k": ["u", "u"]})
+    of_key = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY k")
+    for names in (["ts"], ["k"], ["type", "ts"], ["k", "type", "ts"]):
+        (match,) = of_key.run(events.set_index(names))
+        assert (match.start_time, match.end_time, match["x"][0]) == (1, 2, {"type": "A", "ts": 1, "k": "u"})
+    assert set(QUERY.run(events.rename_axis("k"))[0]["x"][0]) == {"type", "ts", "k"}, "a column comes first"
+    days = pd.DataFrame({"type": ["A", "B"]}, index=["2024-01-01", "2024-01-02"])
+    with pytest.raises(SchemaError, match="the DataFrame has no column `day`, and its index has no name") as error:
+        QUERY.run(days, time="day")
+    assert error.value.help == ("if that is the time: frame.rename_axis('day')",)
+    assert QUERY.run(days.rename_axis("day"), time="day")[0].end_time == dt.date(2024, 1, 2)
+
+
 def test_nan_beside_texts_says_what_to_write():
     with pytest.raises(SchemaError) as error:
         cepheid.query("SELECT * WHERE A").run([{"type": "A", "ts": 1, "s": "ok"}, {"type": "A", "ts": 2, "s": float("nan")}])

@@ -175,25 +175,32 @@ def _decoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _pandas(frame: Any, time: str | None) -> pa.Table:
     names = [str(name) for name in frame.columns]
-    wanted = _index_time(frame, names, time)
-    check_doubles("the DataFrame", [*names, *([] if wanted is None else [wanted])])
+    index = _index_columns(frame, names, time)
+    check_doubles("the DataFrame", [*names, *index])
+    if time is not None and time not in (*names, *index) and frame.index.names == [None] and frame.index.dtype.kind not in "iu":
+        raise SchemaError(
+            f"the DataFrame has no column `{time}`, and its index has no name", help=f"if that is the time: frame.rename_axis({time!r})"
+        )
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
-        return table if wanted is None else table.add_column(0, wanted, pa.array(frame.index.to_series()))
+        levels = {name: pa.array(values.to_series()) for name, values in index.items()}
     except UNFIT as error:
         raise SchemaError(f"the DataFrame cannot be read as Arrow: {error}", help="give each column one type") from None
+    return pa.table({**levels, **dict(zip(table.column_names, table.columns, strict=True))}) if levels else table
 
 
-def _index_time(frame: Any, names: Sequence[str], time: str | None) -> str | None:
-    """The name of the time column that the index of a DataFrame is; None: it is none.
+def _index_columns(frame: Any, names: Sequence[str], time: str | None) -> dict[str, Any]:
+    """The attributes in the index of a DataFrame: its levels that have a name, and what is the time column.
 
     An index of times is, if it has that name; or if no column has it, and the name is the default or the index has none.
     """
-    wanted = time or DEFAULT_TIME
-    if type(frame.index).__name__ != "DatetimeIndex":
-        return None
-    free = wanted not in names and (wanted == DEFAULT_TIME or frame.index.name is None)
-    return wanted if free or frame.index.name == wanted else None
+    wanted, index = time or DEFAULT_TIME, frame.index
+    if type(index).__name__ == "DatetimeIndex":
+        free = wanted not in names and (wanted == DEFAULT_TIME or index.name is None)
+        if free or index.name == wanted:
+            return {wanted: index}
+    levels = {str(name): index.get_level_values(level) for level, name in enumerate(index.names) if name is not None}
+    return {name: values for name, values in levels.items() if name not in names}
 
 
 def _rows(rows: list[Any], stream: str | None) -> pa.Table:
