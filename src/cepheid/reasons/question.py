@@ -288,7 +288,8 @@ class _Question:
                 taken = self.goal.rows.union(others[:count])
                 yield (
                     taken,
-                    f"only the {count} nearest of {len(others):,} other events were tried as further events of a match (OTHERS)",
+                    f"only the {count} nearest of {len(others):,} other events were tried as further events of a match (the limit OTHERS): with one"
+                    " farther away, fewer reasons may be enough",
                 )
 
     def _types(self) -> set[str | None]:
