@@ -7,6 +7,7 @@ import inspect
 import random
 from decimal import Decimal
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -441,3 +442,11 @@ def test_a_query_reads_the_schema_of_a_dataframe(spark):
     produced = frame.transform(query.on()).schema.names
     assert query.output_schema(frame, events=True).names == query.output_schema(frame.schema, events=True).names == produced
     assert str(query.explain(schema=frame)) == str(query.explain(schema=frame.schema))
+
+
+def test_events_that_are_no_frame_of_spark_name_the_way():
+    recognition = cepheid.query("SELECT * WHERE A").on()
+    for events, what in ((pd.DataFrame({"type": ["A"], "ts": [1]}), "pandas DataFrame"), (pa.table({"type": ["A"]}), "pyarrow Table")):
+        with pytest.raises(cepheid.InputError, match=f"a Spark query takes a Spark DataFrame, not a {what}") as error:
+            recognition(events)
+        assert error.value.help[0].startswith("q.run(..) takes other events")

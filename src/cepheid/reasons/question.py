@@ -286,11 +286,10 @@ class _Question:
         for count in OTHERS:
             if count < len(others):
                 taken = self.goal.rows.union(others[:count])
-                yield (
-                    taken,
-                    f"only the {count} nearest of {len(others):,} other events were tried as further events of a match (the limit OTHERS): with one"
-                    " farther away, fewer reasons may be enough",
+                tried = (
+                    f"only the {count} nearest of {len(others):,} other events were tried as further events of a match (the limit OTHERS)"
                 )
+                yield taken, f"{tried}: with one farther away, fewer reasons may be enough"
 
     def _types(self) -> set[str | None]:
         return {node.name for node in _nodes(self.tree.pattern) if isinstance(node, syntax.Type)}

@@ -160,7 +160,12 @@ class Recognition:
         self._last: tuple[Several, Observation | None] | None = None
 
     def __call__(self, frame: DataFrame) -> DataFrame:
-        """The matches in a DataFrame of events, lazily."""
+        """The matches in a DataFrame of events, lazily; raises InputError for anything else."""
+        if not hasattr(frame, "isStreaming"):
+            raise InputError(
+                f"a Spark query takes a Spark DataFrame, not a {type(frame).__module__.partition('.')[0]} {type(frame).__name__}",
+                help="q.run(..) takes other events; spark.createDataFrame(..) makes a DataFrame of Spark",
+            )
         if frame.isStreaming:
             return self._stream(frame).run()
         self._check_options()
