@@ -175,7 +175,7 @@ HINTS: tuple[Hint, ...] = (
     _hint("absence is written p NOT FOLLOWED BY n FOR 10m", at=r"NOT\s+FOLL", accepts=_IN_PATTERN),
     _hint(
         "FOR says for how long: NOT FOLLOWED BY n FOR 10m; a window of n itself needs parentheses",
-        at=r"(?:WITHIN|PARTITION|HAVING|CONSUME|TIME|LIMIT)\b",
+        at=r"(?:WITHIN|PARTITION|HAVING|CONSUME|TIME|LIMIT)\b|\Z",
         accepts="FOR",
     ),
     _hint(

@@ -52,6 +52,7 @@ def bind(
         MappingProxyType(_negated(query.pattern)),
         partial=partial,
         model=query.model or TimeModel.CAYUGA,
+        measures=frozenset(target.name for target in query.targets or () if target.name is not None),
     )
     context.unknown = tuple(node.span for node in parameters.parameters(query) if context.is_open(node))
     definitions: tuple[plan.EventDefinition, ...] = ()

@@ -23,6 +23,7 @@ class Context:
     args: the values of the parameters. text: the query, "" if there is none (then messages have no excerpt). event_types: the names that the pattern
     uses as types. negated: the names of types and variables that stand in negated patterns only, each with the operator there. lints: the warnings
     and notes so far, as (place, printable text). partial: whether parameters may have no value; unknown: their places, then. model: what THEN means.
+    measures: the names that SELECT gives to measures.
     """
 
     schema: EventSchema
@@ -34,6 +35,7 @@ class Context:
     partial: bool = False
     model: TimeModel = TimeModel.CAYUGA
     unknown: tuple[Span, ...] = ()
+    measures: frozenset[str] = frozenset()
 
     def is_open(self, parameter: Parameter) -> bool:
         """Whether a parameter has no value, and need not have one."""

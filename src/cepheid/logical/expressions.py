@@ -118,6 +118,12 @@ class ExpressionBinder:
             raise self.error(fact, node.span, f"write a condition on its events, as in {node.name}.a > 0")
         if node.name.lower() in functions.CLOCK and node.name not in self.context.schema.attributes:
             raise self.error(f"there is no `{node.name}`", node.span, functions.NO_CLOCK)
+        if node.name in self.scope.filtered.defined:
+            help_ = f"write an attribute of it, as in {write_name(node.name)}.a > 0"
+            raise self.error(f"`{node.name}` is a variable, not a value", node.span, help_)
+        if node.name in self.context.measures:
+            help_ = "HAVING judges measures: write it behind the pattern, HAVING and the condition"
+            raise self.error(f"`{node.name}` is a measure of SELECT", node.span, help_)
         name = write_name(node.name)
         written = ways(self.scope.owners(node.name), lambda owner: f"{owner}.{name}", lambda owner: f"{owner}[{name} > 0]")
         help_ = f"write the variable before it, as in {written}"
@@ -209,7 +215,8 @@ class ExpressionBinder:
         values = [*(self.value(each.value) for each in node.branches), otherwise]
         kind = types.common_type(values)
         if kind is None:
-            raise Mismatch(f"the values of a CASE have one type, these are {', '.join(describe(type_of(value)) for value in values)}")
+            kinds = ", ".join(describe(type_of(value)) for value in values)
+            raise Mismatch(f"the values of a CASE have one type, these are {kinds}", functions.CAST)
         kind = INT64 if kind == NULL else kind
         *chosen, last = types.unify(values, kind)
         return Apply("case", (*(part for pair in zip(conditions, chosen, strict=True) for part in pair), last), kind)
@@ -218,7 +225,9 @@ class ExpressionBinder:
         """A function of the closed table."""
         name = node.name.lower()
         if name == "prev":
-            raise self.error("prev(x) needs an attribute after it", node.span, "write prev(x).price")
+            inside = (each for each in node.arguments if isinstance(each, syntax.Attribute))
+            written = next((f"prev({each.variable}).{'.'.join(each.path)}" for each in inside), "prev(x).price")
+            raise self.error("prev(x) needs an attribute after it", node.span, f"write {written}")
         if name == "lag":
             return self.lagged(node)
         if name in AGGREGATES and name not in functions.INSTEAD:
@@ -247,7 +256,10 @@ class ExpressionBinder:
             raise self.error("`lag` of `lag`", argument.span, "add the numbers of events: lag(lag(x.a), 2) is lag(x.a, 3)")
         is_attribute = isinstance(argument, syntax.Attribute) and not argument.previous
         if not is_attribute and (self.local is None or not isinstance(argument, syntax.Word)):
-            raise self.error("`lag` takes an attribute of a variable", argument.span, LAG_HELP)
+            name = argument.name if isinstance(argument, syntax.Word) else ""
+            owners = self.scope.owners(name)
+            help_ = f"write {ways(owners, lambda owner: f'lag({owner}.{name})')}" if owners else LAG_HELP
+            raise self.error("`lag` takes an attribute of a variable", argument.span, help_)
         return type(self)(self.context, self.scope, local=self.local, lag=self._lag_steps(*number)).value(argument)
 
     def _lag_steps(self, node: syntax.Expression | None = None) -> int:
@@ -343,7 +355,9 @@ class ExpressionBinder:
         operand = self.value(node.operand)
         operand = types.convert(operand, TEXT) if type_of(operand) == NULL else operand
         if type_of(operand) != TEXT:
-            raise Mismatch(f"LIKE compares text, this is {describe(type_of(operand))}")
+            raise Mismatch(
+                f"LIKE compares text, this is {describe(type_of(operand))}", "compare it with = or BETWEEN, or cast it in the input"
+            )
         if "\\" in node.pattern:
             help_ = "% is any text and _ any one character; compare other text with ="
             raise Mismatch("a LIKE pattern has no escape: `\\` has no meaning in it", help_)

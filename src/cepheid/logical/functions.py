@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
+CAST = "there is no implicit cast: write a constant in that type, or cast the column in the input"
+"""The help where an argument has another type."""
+
+
 @record
 class Function:
     """least, most: number of arguments (most None: any number). apply: name and arguments -> typed Apply; raises Mismatch."""
@@ -34,7 +38,7 @@ def call(name: str, arguments: tuple[Expression, ...]) -> Expression:
     function = FUNCTIONS[name]
     if len(arguments) < function.least or (function.most is not None and len(arguments) > function.most):
         wanted = f"{function.least} or more arguments" if function.most is None else f"{function.least} argument"
-        raise Mismatch(f"`{name}` takes {wanted}, here are {len(arguments)}")
+        raise Mismatch(f"`{name}` takes {wanted}, here are {len(arguments)}", f"write {name}(x.a{', ..' if function.most is None else ''})")
     return function.apply(name, arguments)
 
 
@@ -54,7 +58,7 @@ def _of_text(result: pa.DataType) -> Callable[[str, tuple[Expression, ...]], Exp
         if type_of(argument) == NULL:
             argument = convert(argument, TEXT)
         if type_of(argument) != TEXT:
-            raise Mismatch(f"`{name}` takes a text, this is {describe(type_of(argument))}")
+            raise Mismatch(f"`{name}` takes a text, this is {describe(type_of(argument))}", CAST)
         return Apply(name, (argument,), result)
 
     return apply
@@ -64,7 +68,7 @@ def _coalesce(name: str, arguments: tuple[Expression, ...]) -> Expression:
     kind = common_type(arguments)
     if kind is None:
         kinds = ", ".join(describe(type_of(argument)) for argument in arguments)
-        raise Mismatch(f"`{name}` takes values of one type, these are {kinds}")
+        raise Mismatch(f"`{name}` takes values of one type, these are {kinds}", CAST)
     kind = INT64 if kind == NULL else kind
     return Apply(name, unify(arguments, kind), kind)
 
@@ -73,7 +77,7 @@ def _concat(name: str, arguments: tuple[Expression, ...]) -> Expression:
     texts = tuple(convert(argument, TEXT) if type_of(argument) == NULL else argument for argument in arguments)
     for text in texts:
         if type_of(text) != TEXT:
-            raise Mismatch(f"`{name}` takes texts, this is {describe(type_of(text))}")
+            raise Mismatch(f"`{name}` takes texts, this is {describe(type_of(text))}", CAST)
     return Apply(name, texts, TEXT)
 
 
@@ -84,7 +88,8 @@ def _part(name: str, arguments: tuple[Expression, ...]) -> Expression:
         return convert(argument, INT64)
     if not (pa.types.is_timestamp(kind) or (pa.types.is_date32(kind) and name in calendar.DATES)):
         takes = "a timestamp or a date" if name in calendar.DATES else "a timestamp"
-        help_ = ("a number has no calendar: use a time column of timestamps",) if is_number(kind) else ()
+        date = ("a date has no time of day",) if pa.types.is_date32(kind) else (CAST,)
+        help_ = ("a number has no calendar: use a time column of timestamps",) if is_number(kind) else date
         raise Mismatch(f"`{name}` takes {takes}, this is {describe(kind)}", *help_)
     return Apply(name, (argument,), INT64)
 

@@ -82,7 +82,8 @@ def _count(context: Context, query: syntax.Query, targets: tuple[syntax.Target, 
     if call.name.lower() != "count":
         raise context.error(f"`{call.name}(*)` has no meaning", star.span, "only COUNT(*) counts matches")
     if len(targets) > 1:
-        raise context.error("COUNT(*) is beside other targets", star.span, "it counts the matches of a trigger: write it alone")
+        help_ = "it counts the matches of a trigger: write it alone; the keys of PARTITION BY are columns of the result anyhow"
+        raise context.error("COUNT(*) is beside other targets", star.span, help_)
     if query.limit is not None:
         raise context.error("COUNT(*) with LIMIT: matches are counted, not enumerated", star.span, "leave LIMIT out")
     if query.strategy in {Strategy.ANY, Strategy.RESTRICTED}:
@@ -288,10 +289,15 @@ class MeasureBinder(ExpressionBinder):
         if name in {"first", "last"} and len(node.arguments) == 2:
             return self._nth(name, *node.arguments, span=node.span)
         if len(node.arguments) != 1:
-            raise Mismatch(
-                f"`{name}` takes 1 argument, here are {len(node.arguments)}", f"write {name}({'x' if name == 'count' else 'x.a'})"
-            )
+            raise self._number_of_arguments(name, len(node.arguments))
         return self._count_events(node) if name == "count" else self._aggregate(name, node.arguments[0], node.span)
+
+    def _number_of_arguments(self, name: str, given: int) -> Mismatch:
+        """What to say of an aggregate without its argument, or with several, as those of SQL's greatest and least."""
+        way = f"write {name}({'x' if name == 'count' else 'x.a'})"
+        if given == 2 and name in {"min", "max"}:
+            way += f", or for two values CASE WHEN x.a {'<' if name == 'min' else '>'} x.b THEN x.a ELSE x.b END"
+        return Mismatch(f"`{name}` takes 1 argument, here are {given}", way)
 
     def _nth(self, name: str, node: syntax.Expression, number: syntax.Expression, *, span: Span) -> Expression:
         """`first(x.a, n)`: of the n-th event, NULL where there are fewer."""

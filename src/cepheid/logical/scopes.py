@@ -97,6 +97,7 @@ class Scope:
                 f"prev({variable}) is outside every iteration that defines `{variable}`",
                 span,
                 f"put the condition inside the iteration: (T AS {variable} FILTER {variable}.a > prev({variable}).a)+",
+                f"lag({variable}.a) is of the event before, whatever it is",
             )
         return found
 

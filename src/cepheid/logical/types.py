@@ -246,7 +246,10 @@ def arithmetic(operator: str, left: Expression, right: Expression) -> Expression
     if shape not in _TIME_ARITHMETIC:
         written = f"`{operator}` of {describe(kinds[0])} and {describe(kinds[1])}"
         raise Mismatch(
-            f"{written} has no meaning", "numbers: + - * / %; times: time - time, time + duration, time - duration, duration + duration"
+            f"{written} has no meaning",
+            "concat(x.a, x.b) joins texts"
+            if operator == "+" and set(kinds) == {TEXT}
+            else "numbers: + - * / %; times: time - time, time + duration, time - duration, duration + duration",
         )
     return _time_arithmetic(operator, left, right)
 
@@ -427,6 +430,9 @@ _CONSTANT_HELP: Mapping[tuple[str, str], str] = MappingProxyType(
         ("text", "date"): "write DATE '{value}'",
         ("text", "timestamp without zone"): "write TIMESTAMP '{value}'",
         ("text", "timestamp with zone"): "write TIMESTAMP '{value}' with its offset, as in TIMESTAMP '2013-01-31 12:00:00Z'",
+        ("number", "date"): "write DATE '2013-01-31'",
+        ("number", "timestamp without zone"): "write TIMESTAMP '2013-01-31 12:00:00'",
+        ("number", "timestamp with zone"): "write TIMESTAMP '2013-01-31 12:00:00Z'",
         ("number", "duration"): "write the unit, as in {value}s",
         ("duration", "number"): "write a bare number, in the unit of the column",
         ("timestamp without zone", "timestamp with zone"): "write the offset, as in TIMESTAMP '2013-01-31 12:00:00Z'",
