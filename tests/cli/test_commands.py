@@ -360,6 +360,14 @@ def test_wrong_values_are_said_in_our_words(arguments: list[str], expected: str)
     assert result.stderr.endswith(expected)
 
 
+def test_a_query_in_the_place_of_a_command() -> None:
+    for arguments, option in ((["SELECT * WHERE A", "e.csv"], " -e"), (["q.ceql", "e.csv"], "")):
+        result = call(*arguments)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.endswith(f"Error: a command comes before the query: cepheid run{option} QUERY EVENTS\n")
+    assert "No such command 'fly'" in call("fly").stderr
+
+
 @pytest.mark.parametrize("separator", ["é", "", "||", '"', "\n"])
 def test_a_separator_is_one_ascii_character(separator: str) -> None:
     for command in ("run", "check"):

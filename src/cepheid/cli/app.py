@@ -76,6 +76,16 @@ class Commands(TyperGroup):
         with guarded():
             return super().make_context(*arguments, **more)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of arguments: a query in its place is one without a command."""
+        if args and args[0] not in self.commands:
+            from cepheid.cli.queries import looks_like_query
+
+            if looks_like_query(args[0]) or Path(args[0]).is_file():
+                option = " -e" if looks_like_query(args[0]) else ""
+                ctx.fail(f"a command comes before the query: cepheid run{option} QUERY EVENTS")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         with guarded():

@@ -78,10 +78,16 @@ def parameter(given: str, *, listed: Container[str] = ()) -> tuple[str, object]:
     name, equals, text = given.partition("=")
     name = name.strip().removeprefix(":")
     if not equals or not name:
-        raise InputError(f"--param {given} is not a name and a value", help="write --param limit=40")
+        raise no_value(given)
     if name in listed:
         return name, [_value(given, part) for part in _parts(text.strip())]
     return name, _value(given, text)
+
+
+def no_value(given: str) -> InputError:
+    """The error for a --param that has no name, or no value."""
+    name = given if "=" not in given and given.isidentifier() else "limit"
+    return InputError(f"--param {given} is not a name and a value", help=f"write --param {name}=40")
 
 
 def _parts(text: str) -> list[str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cepheid.cli.failures import complain
-from cepheid.cli.queries import looks_like_query, text_of
-from cepheid.errors import InputError, SetupError
+from cepheid.cli.queries import looks_like_query, no_value, text_of
+from cepheid.errors import SetupError
 from cepheid.play.links import is_link, read_link
 
 if TYPE_CHECKING:
@@ -75,5 +75,5 @@ def _is_text(query: str) -> bool:
 def _parameter(given: str) -> tuple[str, str]:
     name, equals, text = given.partition("=")
     if not equals or not name.strip():
-        raise InputError(f"--param {given} is not a name and a value", help="write --param limit=40")
+        raise no_value(given)
     return name.strip().removeprefix(":"), text
