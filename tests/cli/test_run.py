@@ -698,7 +698,15 @@ def test_parameters_that_are_none() -> None:
     assert mistake("run", "-e", FIRE, "readings.csv", "-p", "limit") == (
         "error: --param limit is not a name and a value\nhelp: write --param limit=40\n"
     )
-    assert "month must be in" in mistake("run", "-e", FIRE, "readings.csv", "-p", "v=TIMESTAMP '2026-13-01 00:00'")
+    for given, said in (
+        (
+            "TIMESTAMP '2026-13-01 00:00'",
+            "'2026-13-01 00:00' is not a timestamp\nhelp: write it as in TIMESTAMP '2013-01-31 12:00:00', with an",
+        ),
+        ("DATE '2026-02-30'", "'2026-02-30' is not a date\nhelp: write it as in DATE '2013-01-31'\n"),
+        ("TIMESTAMP '2026-01-01 00:00:00.1234567'", "TIMESTAMP '2026-01-01 00:00:00.1234567' is finer than microseconds\n"),
+    ):
+        assert mistake("run", "-e", FIRE, "readings.csv", "-p", f"v={given}").startswith(f"error: --param v={given} has no value: {said}")
     assert mistake("run", "-e", FIRE, "readings.csv", "-p", "v=1e999") == (
         "error: --param v=1e999 has no value: the number `1e999` is larger than a double can hold; the limit is about 1.8e308\n"
         "help: if it is a text, write it in single quotes\n"

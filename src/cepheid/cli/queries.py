@@ -14,7 +14,9 @@ from cepheid.cli.texts import ending_of
 from cepheid.errors import CepheidError, InputError, QuerySyntaxError
 from cepheid.language import parse_condition, syntax, to_text
 from cepheid.language.diagnose import open_brackets
+from cepheid.logical import constants
 from cepheid.logical.parameters import lists
+from cepheid.logical.types import Mismatch
 from cepheid.query import text_in
 
 if TYPE_CHECKING:
@@ -109,6 +111,8 @@ def _value(given: str, text: str) -> object:
         return text
     except OverflowError:
         raise InputError(f"--param {given} is longer than a duration can be", help=f"the longest is {dt.timedelta.max.days}d") from None
+    except Mismatch as error:
+        raise InputError(f"--param {given} has no value: {error.fact}", help=error.help) from None
     except ValueError as error:
         reason = error.fact if isinstance(error, CepheidError) else error
         raise InputError(f"--param {given} has no value: {reason}", help="if it is a text, write it in single quotes") from None
@@ -116,7 +120,7 @@ def _value(given: str, text: str) -> object:
 
 
 def python_value(node: syntax.Expression) -> object:
-    """The Python value of a literal of the language; Ellipsis for every other expression."""
+    """The Python value of a literal of the language; Ellipsis for every other expression. Raises Mismatch for a time that is none."""
     match node:
         case syntax.Number(text=text):
             return float(text) if "e" in text.lower() else Decimal(text) if "." in text else int(text)
@@ -125,8 +129,11 @@ def python_value(node: syntax.Expression) -> object:
         case syntax.Text(value=value) | syntax.Constant(value=value):
             return value
         case syntax.Instant(kind="DATE", value=value):
+            constants.date(value, node.span)
             return dt.date.fromisoformat(value.strip())
         case syntax.Instant(value=value):
+            if constants.timestamp(value, node.span).type.unit == "ns":
+                raise ValueError(f"{to_text(node)} is finer than microseconds")
             return dt.datetime.fromisoformat(value.strip())
         case syntax.DurationValue(duration=syntax.Duration(value=value, unit=unit)) if unit is not None:
             microseconds = value * unit.value / 1_000
