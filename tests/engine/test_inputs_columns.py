@@ -236,6 +236,18 @@ def test_what_has_a_name_in_an_index_is_an_attribute():
     assert QUERY.run(days.rename_axis("day"), time="day")[0].end_time == dt.date(2024, 1, 2)
 
 
+def test_parts_of_a_frame_are_no_events():
+    for part in (frame()["type"], frame().to_numpy(), frame().groupby("type")):
+        with pytest.raises(InputError, match=f"events cannot be a {type(part).__name__}") as error:
+            QUERY.run(part)
+        assert "a DataFrame" in error.value.help[0]
+
+
+def test_a_name_is_no_number_of_a_match():
+    with pytest.raises(TypeError, match=r"matches\[0\]\['x'\], or matches\.to_pandas\(\)\['x'\]"):
+        QUERY.run(frame())["x"]
+
+
 def test_nan_beside_texts_says_what_to_write():
     with pytest.raises(SchemaError) as error:
         cepheid.query("SELECT * WHERE A").run([{"type": "A", "ts": 1, "s": "ok"}, {"type": "A", "ts": 2, "s": float("nan")}])

@@ -85,7 +85,9 @@ def table_of(events: object, *, stream: str | None = None, time: str | None = No
             return pa.Table.from_batches([pa.record_batch(events)])
     except pa.ArrowInvalid as error:
         raise InputError(f"{what} cannot be a {type(events).__name__}: {error}", help=help_) from None
-    if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
+    # A column, an array and groups of rows are iterable, and have no events in them.
+    columnar = type(events).__module__.partition(".")[0] in ("pandas", "numpy")
+    if columnar or isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
         raise InputError(f"{what} cannot be a {type(events).__name__}", help=help_)
     return _rows(list(events), stream)
 

@@ -342,6 +342,10 @@ class Matches(Sequence[Match]):
     def __getitem__(self, index: int | slice) -> Match | Matches:
         if isinstance(index, slice):
             return self._sliced(index)
+        if isinstance(index, str):
+            raise TypeError(
+                f"matches have numbers, and each has variables: matches[0][{index!r}], or matches.to_pandas()[{index!r}] for all"
+            )
         position = operator.index(index)
         position += len(self) if position < 0 else 0
         if not 0 <= position < len(self):
