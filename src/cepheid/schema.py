@@ -128,10 +128,11 @@ def schema_of(
             stream = streams[0]
         if stream is None and used:
             one = min(used)
+            near = next((repr(name) for name in names if name.lower() == DEFAULT_TYPE), "")
             raise SchemaError(
                 f"the query names the event type{'s' if len(used) > 1 else ''} {quoted(sorted(used))}, and the input has no column `{DEFAULT_TYPE}`",
                 help=(
-                    f"name the column that has the type of each event with type=: the input has {quoted(names)}",
+                    f"name the column that has the type of each event with type={near}: the input has {quoted(names)}",
                     *([f"if all events are of the type `{one}`, write FROM {one} in the query"] if len(used) == 1 else []),
                 ),
             )

@@ -536,6 +536,8 @@ WRONG_FILES = [
     ("t.jsonl", b'{"ts": 1}\n{"ts": 1e400}\n', "error: t.jsonl, line 2: not a JSON object: 1e400 is beyond what a double holds\nhelp: JSON lines have one object on each line: {..}\n"),
     ("t.jsonl", b'{"type": "\xff"}\n', "error: t.jsonl, line 1: byte 0xff is not UTF-8\nhelp: save the file as UTF-8\n"),
     ("t.json", b"[" * 100_000, "error: t.json, line 1"),
+    ("t.json", b'[{"type": "A", "ts": 1}]\n', "error: t.json, line 1 is an array, not an object\nhelp: JSON lines have one object on each line: {..}\nhelp: jq -c '.[]' t.json writes such lines from an array of objects\n"),
+    ("t.csv", b"Type,ts\nA,1\n", "error: the query names the event types `A`, `B`, and the input has no column `type`\nhelp: name the column that has the type of each event with type='Type': the input has `Type`, `ts`\nhelp: on the command line: --type NAME\n"),
     ("t.parquet", b"PAR1 and no more", "error: t.parquet cannot be read as Parquet: "),
     ("t.parquet", b"type,ts\nA,1\n", "error: t.parquet is no Parquet\nhelp: it looks like CSV: its name has to end in .csv\n"),
     ("t.parquet", b'{"type": "A", "ts": 1}\n', "error: t.parquet is no Parquet\nhelp: it looks like JSON lines: its name has to end in .jsonl\n"),
@@ -604,6 +606,7 @@ def test_missing_files_and_folders() -> None:
     assert mistake("run", "nope.ceql", "readings.csv") == missing + looked
     assert mistake("run", ".", "readings.csv") == "error: . is a directory, not the file of a query\n"
     assert mistake("run", "SELECT * WHERE A", "readings.csv").endswith("help: add -e to give its text\n")
+    assert mistake("run", "-e", "readings.csv", "SELECT * WHERE A").endswith("help: the query comes first: cepheid run -e QUERY EVENTS\n")
 
 
 def test_columns_of_type_and_time() -> None:

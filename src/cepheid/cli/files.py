@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from cepheid.cli.csvs import Csv, no_header
 from cepheid.cli.jsonlines import JsonLines
+from cepheid.cli.queries import looks_like_query
 from cepheid.cli.readings import OF_TEXT
 from cepheid.cli.texts import CODECS, ending_of, kind_of
 from cepheid.engine.input.read import common_type, times_of
@@ -119,6 +120,10 @@ def named(arguments: Sequence[str]) -> list[tuple[str | None, tuple[Path, ...]]]
     streams: dict[str | None, tuple[Path, ...]] = {}
     given: set[str | None] = set()
     for argument in arguments:
+        if looks_like_query(argument):
+            raise InputError(
+                "this is the place of the events, and here is a query", help="the query comes first: cepheid run -e QUERY EVENTS"
+            )
         name, equals, rest = argument.partition("=")
         if equals and name and "/" not in name and not Path(argument).exists():
             streams[name] = (*streams.get(name, ()), *_matching(rest))

@@ -231,6 +231,8 @@ def first_mistake(paths: Sequence[Path]) -> InputError | None:
                 try:
                     value = event_of(f"{path}, line {number}", line) if line.strip() else {}
                 except InputError as error:
+                    if number == 1 and line.lstrip().startswith("["):
+                        error.help = (*error.help, f"jq -c '.[]' {path} writes such lines from an array of objects")
                     other = kind_of(path) if number == 1 else None
                     return error if other is None or other.ending != ".csv" else InputError(f"{path} has no JSON lines", help=other.help)
                 for name, content in value.items():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from cepheid.errors import BindError, Span, excerpt, nearest, quoted
 from cepheid.language.syntax import TimeModel
 from cepheid.logical.plan import NOTE
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
 
     from cepheid.language.syntax import Parameter
     from cepheid.schema import EventSchema
+
+
+MOST_TIMES = 3
+"""Most attributes that are offered as the event time."""
 
 
 @dataclass
@@ -40,6 +46,13 @@ class Context:
     def is_open(self, parameter: Parameter) -> bool:
         """Whether a parameter has no value, and need not have one."""
         return self.partial and parameter.name not in self.args
+
+    @property
+    def name_time(self) -> str:
+        """The help where the events have no time column: the attributes that may be it."""
+        kinds = self.schema.attributes.items()
+        likely = [name for name, kind in kinds if pa.types.is_timestamp(kind) or pa.types.is_date(kind)]
+        return f"name it with {' or '.join(f'time={name!r}' for name in likely[:MOST_TIMES]) or 'time='}"
 
     def error(self, fact: str, span: Span | None, *help: str) -> BindError:  # noqa: A002 - the word that the message prints
         """A BindError at a place of the query."""

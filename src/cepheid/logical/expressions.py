@@ -184,7 +184,7 @@ class ExpressionBinder:
         kind = self.context.schema.time_type
         if kind is None:
             raise self.error(
-                "`$time` needs a time column, the events have none", span, "name it with time=, or compare positions: x.$index"
+                "`$time` needs a time column, the events have none", span, f"{self.context.name_time}, or compare positions: x.$index"
             )
         return Time(variable, types.time_value_type(kind), previous)
 

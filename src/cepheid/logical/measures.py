@@ -334,7 +334,7 @@ class MeasureBinder(ExpressionBinder):
             raise Mismatch(f"`{name}` takes no argument", f"write {name}()")
         kind = self.context.schema.time_type
         if kind is None:
-            raise self.error(f"`{name}()` needs a time column, the events have none", node.span, "name it with time=")
+            raise self.error(f"`{name}()` needs a time column, the events have none", node.span, self.context.name_time)
         kind = types.time_value_type(kind)
         if name == "duration" and kind != INT64:
             kind = pa.duration(types.finest({kind}))

@@ -137,7 +137,7 @@ class StructureBinder:
             help_ = "write both alternatives with OR: (A ; C) OR (A ; B ; C)"
             raise self.context.error(f"{beside} is next to an optional item: it is not clear between which events", optional.span, help_)
         if link.operator == "THEN" and self.context.schema.time_column is None:
-            raise self.context.error("THEN needs a time column, the events have none", link.span, "name it with time=, or write `;`")
+            raise self.context.error("THEN needs a time column, the events have none", link.span, f"{self.context.name_time}, or write `;`")
         gap = None if link.gap is None else times.interval(self.context, link.gap, what="a gap")
         without = None if link.without is None else self.inner(link.without)
         return plan.Link(link.operator, gap, without, self.context.model if link.operator == "THEN" else None, span=link.span)

@@ -36,7 +36,7 @@ def steps(context: Context, written: syntax.Duration | syntax.Parameter, *, what
         raise context.error(
             f"{what} needs a time column, the events have none",
             span,
-            "name it with time=, or write a window in events: WITHIN 100 EVENTS",
+            f"{context.name_time}, or write a window in events: WITHIN 100 EVENTS",
         )
     duration = parameters.duration(context, written)
     if duration is None:

@@ -423,7 +423,7 @@ GIVEN: Mapping[str, str] = MappingProxyType(
 _CONSTANT_HELP: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         ("text", "number"): "write the number without quotes: {value}",
-        ("number", "text"): "write the text in quotes: '{value}'",
+        ("number", "text"): "write the text in quotes: '{value}', or cast the column to numbers in the input",
         ("boolean", "text"): "write the text in quotes",
         ("text", "boolean"): "write TRUE or FALSE without quotes",
         ("number", "boolean"): "write TRUE or FALSE, or the attribute alone",
