@@ -85,6 +85,7 @@ def asked_of(
     check_engine(engine, ENGINES)
     check_choice("null_keys", null_keys, ("drop", "group"))
     check_names(type=type, time=time)
+    check_sort(sort)
     order = columns_of("order", order)
     check_sample(sample)
     if engine == "reference" and sample is not None:
@@ -107,6 +108,14 @@ def check_names(**names: object) -> None:
     for argument, name in names.items():
         if not (name is None or isinstance(name, str)):
             raise InputError(f"{argument}={name!r} is not the name of a column", help="give the name as a str, or leave it out")
+
+
+def check_sort(sort: object) -> None:
+    """Raise InputError for what does not say whether to sort: the name of a column would do so unheard."""
+    if not isinstance(sort, bool | np.bool_):
+        raise InputError(
+            f"sort={sort!r} is not True or False", help="sort=True sorts by the time column, and order= decides between equal times"
+        )
 
 
 def columns_of(argument: str, given: object) -> tuple[str, ...]:

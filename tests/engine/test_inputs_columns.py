@@ -243,6 +243,15 @@ def test_parts_of_a_frame_are_no_events():
         assert "a DataFrame" in error.value.help[0]
 
 
+def test_sort_is_no_name():
+    with pytest.raises(InputError, match="sort='ts' is not True or False"):
+        QUERY.run(frame(), sort="ts")
+    with pytest.raises(
+        SchemaError, match="cannot be read as Arrow: Could not convert 'x' with type str: tried to convert to int64; Conversion failed"
+    ):
+        QUERY.run(frame().assign(v=[1, "x"]))
+
+
 def test_a_name_is_no_number_of_a_match():
     with pytest.raises(TypeError, match=r"matches\[0\]\['x'\], or matches\.to_pandas\(\)\['x'\]"):
         QUERY.run(frame())["x"]

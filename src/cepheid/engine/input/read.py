@@ -187,7 +187,8 @@ def _pandas(frame: Any, time: str | None) -> pa.Table:
         table = pa.Table.from_pandas(frame, preserve_index=False)
         levels = {name: pa.array(values.to_series()) for name, values in index.items()}
     except UNFIT as error:
-        raise SchemaError(f"the DataFrame cannot be read as Arrow: {error}", help="give each column one type") from None
+        reason = "; ".join(map(str, error.args))
+        raise SchemaError(f"the DataFrame cannot be read as Arrow: {reason}", help="give each column one type") from None
     return pa.table({**levels, **dict(zip(table.column_names, table.columns, strict=True))}) if levels else table
 
 
