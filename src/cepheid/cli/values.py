@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from enum import StrEnum
 
-MOST_DIGITS = 18
+DIGITS = 18
+"""Of the longest number that an option takes."""
 
 Choice = TypeVar("Choice", bound="StrEnum")
 
@@ -35,7 +36,7 @@ def number(least: int, most: int | None = None) -> Callable[[str], int]:
 
     def read(text: str) -> int:
         # A default comes in here as it is; a longer number is none that Python reads, or that anybody means.
-        found = int(text) if str(text).isdecimal() and len(str(text)) <= MOST_DIGITS else None
+        found = int(text) if str(text).isdecimal() and len(str(text)) <= DIGITS else None
         if found is None or found < least or (most is not None and found > most):
             raise typer.BadParameter(f"{text} is not a whole number, {least}{' or more' if most is None else f' to {most:,}'}")
         return found

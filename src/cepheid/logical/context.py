@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cepheid.schema import EventSchema
 
 
-MOST_TIMES = 3
+SHOWN_TIMES = 3
 """Most attributes that are offered as the event time."""
 
 
@@ -52,7 +52,7 @@ class Context:
         """The help where the events have no time column: the attributes that may be it."""
         kinds = self.schema.attributes.items()
         likely = [name for name, kind in kinds if pa.types.is_timestamp(kind) or pa.types.is_date(kind)]
-        return f"name it with {' or '.join(f'time={name!r}' for name in likely[:MOST_TIMES]) or 'time='}"
+        return f"name it with {' or '.join(f'time={name!r}' for name in likely[:SHOWN_TIMES]) or 'time='}"
 
     def error(self, fact: str, span: Span | None, *help: str) -> BindError:  # noqa: A002 - the word that the message prints
         """A BindError at a place of the query."""

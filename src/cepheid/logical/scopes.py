@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 NO_CONDITION = "no condition compares events inside a negation with events outside; for equal attributes write PARTITION BY"
 """The help where it may have been one on both."""
 
-MOST_OWNERS = 3
+SHOWN_OWNERS = 3
 """Most variables that a help offers for an attribute."""
 
 SHOWN_ATTRIBUTES = 12
@@ -134,7 +134,7 @@ def hidden_variable(context: Context, variable: str, place: Span) -> BindError:
 
 def ways(owners: Sequence[str], *forms: Callable[[str], str]) -> str:
     """Ways to write something of one of these variables, for a help: `x.a, y.a or z.a`. forms: of one variable each."""
-    found = [form(owner) for form in forms for owner in owners[:MOST_OWNERS] or ("x",)]
+    found = [form(owner) for form in forms for owner in owners[:SHOWN_OWNERS] or ("x",)]
     *others, last = found
     return f"{', '.join(others)} or {last}" if others else last
 
