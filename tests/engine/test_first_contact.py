@@ -29,7 +29,7 @@ def test_what_is_no_schema_is_said(given):
 
 
 def test_a_series_and_a_name_that_is_no_text():
-    with pytest.raises(InputError, match="not a dict"):
+    with pytest.raises(InputError, match="events cannot be a Series"):
         QUERY.run(pd.Series(["A", "B"]))
     with pytest.raises(SchemaError, match="the attribute name 3 is not text"):
         QUERY.run([{"type": "A", "ts": 1, 3: 4}])
