@@ -1,7 +1,8 @@
 """Matches that may begin before the event that is read first, for a match has made one of their events: what the constructions store and ask for it.
 
 Where an event begins is a value of it (`plan.Begin`). All events of a match begin where it begins or later. So where any of them may be the one that
-says where it begins (`everywhere`, under ALL), a lower bound may be asked of each, and the least of them is where the match begins.
+says where it begins (`everywhere`, under ALL), a lower bound may be asked of each, what holds the earlier an event begins of any one, and the least
+of them is where the match begins.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from cepheid.automata.fragment import Fragment
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now, Store
 from cepheid.logical import plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator, Sequence
 
-    from cepheid.automata.fragment import Fragment
+    from cepheid.automata.fragment import States
     from cepheid.automata.guards import Guards
     from cepheid.automata.registers import Test
     from cepheid.automata.transition import Transition
@@ -27,33 +29,54 @@ def behind(ended: int, *, adjacent: bool) -> Test:
     return Elapsed(Before(ended), place, plan.Interval(1, 1)) if adjacent else Compares(Before(ended), "<", place)
 
 
-def asking(guards: Guards, body: Fragment, tests: Iterable[Test], *, everywhere: bool) -> Fragment:
-    """A fragment with guards on where its matches begin."""
+def asking(states: States, guards: Guards, body: Fragment, tests: tuple[Test, ...], *, everywhere: bool) -> Fragment:
+    """A fragment with guards on where its matches begin: behind something, and how far. Where everywhere, at most twice the states."""
     if not everywhere:
         return guards.asking_first(body, tests)
-    tests = tuple(tests)
-    return body.changed(lambda move: move if move.mark is None else guards.asking(move, tests))
+    each = tuple(_lower(test) for test in tests if not isinstance(test, Compares) or not isinstance(test.now, plan.Derived))
+    body = body.changed(lambda move: move if move.mark is None else guards.asking(move, each))
+    one = tuple(test for test in tests if test not in each)
+    return _asking_one(states, guards, body, one) if one else body
 
 
-def asking_last(
-    guards: Guards, body: Fragment, stored: tuple[int, str], tests: tuple[Test, ...], own: tuple[Test, ...], *, everywhere: bool
-) -> Fragment:
+def _lower(test: Test) -> Test:
+    return dataclasses.replace(test, interval=plan.Interval(test.interval.lower, None)) if isinstance(test, Elapsed) else test
+
+
+def _asking_one(states: States, guards: Guards, body: Fragment, tests: tuple[Test, ...]) -> Fragment:
+    """A fragment of whose events one passes these tests: upper bounds, or that nothing has ended before. If any does, the first one to begin does."""
+    passed = {state: states.state() for state in sorted(body.finals.union(*((move.source, move.target) for move in body.moves)))}
+    moves = [move for move in body.moves if move.target not in body.finals]
+    for move in body.moves:
+        later = dataclasses.replace(move, target=passed[move.target])
+        if move.source != body.initial:
+            moves.append(dataclasses.replace(later, source=passed[move.source]))
+        if move.mark is not None:
+            moves.append(guards.asking(later, tests))
+    return Fragment(body.initial, frozenset(passed[state] for state in body.finals), tuple(moves), body.pending)
+
+
+Way = tuple[tuple["Test", ...], tuple["Test", ...]]
+"""What a last event asks about the register that keeps where the match begins; and the same about itself, for it may be the one that says it."""
+
+
+def asking_last(guards: Guards, body: Fragment, stored: tuple[int, str], ways: Sequence[Way], *, everywhere: bool) -> Fragment:
     """A fragment whose last event asks about where the match begins.
 
-    stored: the register that keeps it, and the kind of the `plan.Begin`. tests: about the register. own: the same about the last event itself, for it
-    may be the one that says it.
+    stored: the register that keeps it, and the kind of the `plan.Begin`. ways: one of these holds; the last one says all that a single event asks.
     """
     register, begin = stored[0], plan.Begin.of(stored[1])
 
-    def changed(move: Transition) -> Transition:
+    def changed(move: Transition) -> Iterator[Transition]:
         first = move.source == body.initial
         if move.target in body.finals:
-            asked = () if first else tests
-            return guards.asking(move, (*asked, *own) if first or everywhere else asked)
-        if first:
-            return dataclasses.replace(move, writes=move.writes | {Store(register, Now(begin))})
-        if everywhere and move.mark is not None:
-            return dataclasses.replace(move, writes=move.writes | {Store(register, Gathered("min", Before(register), begin))})
-        return move
+            for tests, own in ways[-1:] if first else ways:
+                yield guards.asking(move, own if first else (*tests, *own) if everywhere else tests)
+        elif first:
+            yield dataclasses.replace(move, writes=move.writes | {Store(register, Now(begin))})
+        elif everywhere and move.mark is not None:
+            yield dataclasses.replace(move, writes=move.writes | {Store(register, Gathered("min", Before(register), begin))})
+        else:
+            yield move
 
-    return body.changed(changed)
+    return dataclasses.replace(body, moves=tuple(after for move in body.moves for after in changed(move)))

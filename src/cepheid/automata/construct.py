@@ -376,7 +376,9 @@ def _linked(constructor: Constructor, pattern: plan.Sequence, first: Fragment) -
             tests += asks
             between.append(None)
             gaps.append(stores | since)
-            parts.append(beginnings.asking(constructor.guards, constructor.build(item), tests, everywhere=begins_anywhere(item)))
+            parts.append(
+                beginnings.asking(constructor, constructor.guards, constructor.build(item), tests, everywhere=begins_anywhere(item))
+            )
             continue
         stores, tests = _aged(constructor, link.gap, f"end of {constructor.text(before)}")
         waits, since, asks = _refusing(constructor, link.without, f"end of {constructor.text(before)}", "ended before")
@@ -471,12 +473,8 @@ def _begins_after(constructor: Constructor, interval: Interval, name: str) -> tu
 
 def _check_earlier(link: plan.Link, before: Pattern, item: Pattern) -> None:
     """Raise NotSupportedError for a link in front of what may begin before the event that is read first, where one guard does not say it."""
-    if link.without is not None and begins_anywhere(item):
-        raise unsupported(link, what="NOT in front of ALL with an event that a match makes")
     if link.operator == ":" and any(isinstance(part, plan.Optional) for part in (before, item)):
         raise unsupported(link, what="`:` between an optional item and an event that a match makes")
-    if begins_anywhere(item) and (link.operator == ":" or (link.gap is not None and link.gap.upper is not None)):
-        raise unsupported(link, what="`:`, or a gap with an upper bound, in front of ALL with an event that a match makes")
 
 
 def _check_link(link: plan.Link, beside: Iterable[Pattern]) -> None:
@@ -580,13 +578,16 @@ def _iterate(constructor: Constructor, pattern: plan.Iterate) -> Fragment:
         ended = constructor.guards.register(f"place of the {name}")
         stores, tests = _told(constructor, ended, link, name)
         stores, adjacent = stores | {Store(ended, Now(plan.Index("")))}, False
-        again = beginnings.asking(constructor.guards, again, tests, everywhere=begins_anywhere(pattern.pattern))
+        again = beginnings.asking(constructor, constructor.guards, again, tests, everywhere=begins_anywhere(pattern.pattern))
     else:
         stores, tests = _aged(constructor, pattern.gap, name)
         again = constructor.guards.asking_first(again, tests)
     copies = [body, *(_copied(constructor, again) for _ in range(longest - 1))]
     if pattern.maximum is None:
-        copies[-1] = plus(constructor, copies[-1], again, stores, adjacent=adjacent)
+        if begins_anywhere(pattern.pattern):
+            copies[-1] = _looped(constructor, copies[-1], _copied(constructor, again), stores)
+        else:
+            copies[-1] = plus(constructor, copies[-1], again, stores, adjacent=adjacent)
     links = longest - 1
     found = chain(copies, [not adjacent] * links, [False] * longest, range(pattern.minimum - 1, longest), gaps=[stores] * links)
     for pending in complete:
@@ -628,6 +629,15 @@ def plus(states: States, body: Fragment, again: Fragment, stores: frozenset[Stor
     if not adjacent:
         moves.append(Transition(rest, rest))
     return dataclasses.replace(body, moves=tuple(moves))
+
+
+def _looped(states: States, body: Fragment, again: Fragment, stores: frozenset[Store]) -> Fragment:
+    """The same, where a later iteration differs in more than what it begins with; again: it, in states of its own."""
+    rest = states.state()
+    later = again.changed(lambda move: dataclasses.replace(move, source=rest) if move.source == again.initial else move)
+    ends = [*body.ending_in(rest, writes=stores), *later.ending_in(rest, writes=stores)]
+    moves = (*body.moves, *later.moves, *ends, Transition(rest, rest))
+    return dataclasses.replace(body, finals=body.finals | later.finals, moves=moves)
 
 
 def _and(constructor: Constructor, pattern: plan.And) -> Fragment:
@@ -687,7 +697,7 @@ def _unless_earlier(constructor: Constructor, pattern: plan.Unless, body: Fragme
     assert isinstance(ask.before, Before)
     alone = dataclasses.replace(ask, before=Now(plan.Begin.of("place")))
     everywhere = begins_anywhere(pattern.pattern)
-    return beginnings.asking_last(constructor.guards, body, (ask.before.register, "place"), (ask,), (alone,), everywhere=everywhere)
+    return beginnings.asking_last(constructor.guards, body, (ask.before.register, "place"), [((ask,), (alone,))], everywhere=everywhere)
 
 
 PLACE = plan.Derived("place")
@@ -780,16 +790,17 @@ def _windowed_earlier(
 ) -> Fragment:
     """A window over what may begin before the event that is read first."""
     everywhere = begins_anywhere(pattern.pattern)
-    if everywhere and interval.lower > 0:
-        raise unsupported(pattern, what="a window with a lower bound over ALL with an event that a match makes")
     timed, register = isinstance(pattern, plan.Within), constructor.guards.register(name)
     now = constructor.clock(interval.span) if timed else plan.Index("")
     since = plan.Begin.of("age" if timed else "length")
-    own: list[Test] = [Compares(Now(since), ">=", _whole(interval.lower))] if interval.lower > 0 else []
-    own += [Compares(Now(since), "<=", _whole(interval.upper))] if interval.upper is not None else []
-    tests = (Elapsed(Before(register), now, interval),)
+    most: tuple[Test, ...] = (Compares(Now(since), "<=", _whole(interval.upper)),) if interval.upper is not None else ()
+    least: tuple[Test, ...] = (Compares(Now(since), ">=", _whole(interval.lower)),) if interval.lower > 0 else ()
+    exact, short = (Elapsed(Before(register), now, each) for each in (interval, plan.Interval(0, interval.upper)))
+    # An upper bound is one of all events, a lower one of one of them: of the last one, or of those before.
+    ways: list[beginnings.Way] = [((exact,), most)] if everywhere and least else []
+    ways.append(((short if everywhere else exact,), (*least, *most)))
     stored = register, "time" if timed else "place"
-    return beginnings.asking_last(constructor.guards, body, stored, tests, tuple(own), everywhere=everywhere)
+    return beginnings.asking_last(constructor.guards, body, stored, ways, everywhere=everywhere)
 
 
 def _whole(number: int) -> plan.Literal:
