@@ -97,6 +97,8 @@ CONSUMERS = {
     "automata/construct.py _filter": "test_constructions_carry_guards",
     "automata/construct.py _marked": "test_constructions_carry_writes",
     "automata/construct.py plus": "test_constructions_carry_writes",
+    "automata/construct.py _looped": "test_what_any_event_may_begin_is_asked",
+    "automata/beginnings.py _asking_one": "test_what_any_event_may_begin_is_asked",
     "automata/products.py product": "test_both_sides_of_a_conjunction_write",
     "automata/construct.py _select": "test_strategies_refuse_guards",
     "automata/products.py hide_fragment": "test_hidden_events_are_written",
@@ -786,6 +788,17 @@ def test_then_under_point_keeps_guards() -> None:
     ):
         query = cepheid.query(f"SELECT * WHERE {pattern} TIME MODEL POINT")
         assert sorted(map(str, query.run(table))) == sorted(map(str, query.run(table, engine="reference"))) != [], pattern
+
+
+@pytest.mark.parametrize("pattern", ["C :[<= 3] (P ALL A)", "(P ALL A)+"])
+def test_what_any_event_may_begin_is_asked(pattern: str) -> None:
+    query = cepheid.query(f"EVENT P(n) AS (SELECT count(a) AS n WHERE A AS a ; B) SELECT * WHERE {pattern}")
+    schema = query.schema(pa.schema([("type", pa.string()), ("ts", pa.int64())]))
+    automaton = query.compiled(schema).program.automaton
+    behind = automaton.alphabet.mask(Scope.RUN)
+    inner = [move for move in automaton.transitions if move.mark is not None and move.source not in (automaton.initial, 1)]
+    assert inner
+    assert any(move.requires & behind for move in inner)
 
 
 @pytest.mark.parametrize("model", ["ACTIVE_OFFICE", "COMPLETE_HISTORY"])

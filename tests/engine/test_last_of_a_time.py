@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import pyarrow as pa
 import pytest
 
 import cepheid
 from cepheid.automata import succession
+from cepheid.engine.evaluations import guarded
 from cepheid.errors import InputError
 from cepheid.testing import events
 
@@ -139,3 +142,32 @@ def test_what_is_next_depends_on_where_the_left_side_ends(model: str) -> None:
 def test_which_way_it_is(way: str) -> None:
     compiled = query("ACTIVE_OFFICE").compiled(query("ACTIVE_OFFICE").schema(STARTS_LATER.schema))
     assert [part.text for part in compiled.program.automaton.parts] == (["C ; P"] if way == "match graph" else [])
+
+
+PAIRS = "EVENT P(n) AS (SELECT count(a) AS n WHERE A AS a ; B WITHIN 4)"
+
+
+def test_a_strategy_around_what_a_match_made() -> None:
+    """The part in which MAX chooses lacked the times at which events begin."""
+    text = f"{PAIRS} SELECT * WHERE MAX(B AS x THEN (P AS p ; C AS c)) WITHIN 3 TIME MODEL ACTIVE_OFFICE"
+    assert found(cepheid.query(text).run(events("B0 A1 B2 C2"))) == [(0, 3, 4)]
+
+
+def test_events_of_other_keys_between_those_of_a_time() -> None:
+    """What had been read ahead was forgotten with the next event of another key."""
+    where = "G AS x THEN (A AS y OR (A AS z ;[<= 3] A AS w)) PARTITION BY k CONSUME BY ANY"
+    assert found(query("ACTIVE_OFFICE", where).run(events("G3(k=0) C4(k=0) G4(k=1) A4(k=0)"))) == [(0, 2)]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_what_is_kept_ends_with_the_window(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    """Made events are never the first of their time, and only the first event of a time let others expire."""
+    parts: list[guarded.Choosing] = []
+    made = guarded.parts_of
+    monkeypatch.setattr(guarded, "parts_of", lambda *given: [parts.append(part) or part for part in made(*given)])
+    chance = random.Random(5)
+    rows = pa.table({"type": chance.choices("ABCD", k=600), "ts": [number // 3 for number in range(600)]})
+    recognizer = cepheid.query(f"{PAIRS} SELECT * WHERE C THEN (P AS p ; P AS q) WITHIN 8 TIME MODEL {model}").recognizer(rows.schema)
+    recognizer.push(rows)
+    (cells,) = [len(partition.cells) for part in parts for partition in part.store.opened.values()]
+    assert 0 < cells < 60

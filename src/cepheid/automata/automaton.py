@@ -112,8 +112,8 @@ class Part:
 
     rule: NXT, LAST or MAX, which compare the matches that end at one event; or ACTIVE_OFFICE or COMPLETE_HISTORY, which compare those that begin
     after what is before THEN. automaton: of the part by itself, hidden; all its matches in the stream are compared. window, count: no match of the
-    part is longer (as in `logical.windows`). text: the part as a pattern. earlier: whether it may begin before the event that is read first. ended:
-    under THEN the greatest start of the matches that have ended at an earlier time, as a place.
+    part is longer (as in `logical.windows`). text: the part as a pattern. ended: under THEN the greatest start of the matches that have ended
+    at an earlier time, as a place. earlier: under THEN whether it may begin before the event that is read first.
     """
 
     rule: Strategy | TimeModel

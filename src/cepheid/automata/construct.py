@@ -147,7 +147,8 @@ class Constructor(States):
     def _part(self, chosen: _Chosen) -> Part:
         pattern, body, rule, text, ended = chosen
         bounds = hoist(pattern)[1] & Windows(window=longest(pattern))
-        return Part(rule, hide(self._fitted(body)), bounds.window, bounds.count, text, begins_earlier(pattern), ended)
+        earlier = ended is not None and begins_earlier(pattern)
+        return Part(rule, hide(self._fitted(body)), bounds.window, bounds.count, text, earlier, ended)
 
     def _negated(self, asked: _Asked) -> Negated:
         pattern, body, parts, timed, ends = asked

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -479,6 +480,15 @@ class Ended(NamedTuple):
     since: int
 
 
+@dataclass
+class Together:
+    """Events of a partition that a part has read together, by their places in the batch: what ends at each, and what has been chosen of it."""
+
+    ended: dict[int, Ended] = field(default_factory=dict)
+    chosen: dict[int, Chosen[Any]] = field(default_factory=dict)
+    nexts: Nexts | None = None
+
+
 class Choosing(Guarded):
     """The run state of one part of a pattern, whose matches are chosen; `Guarded` around it drives it.
 
@@ -486,29 +496,32 @@ class Choosing(Guarded):
     reads the first of them. Meanwhile nothing expires, for the matches that end at each of them may be looked at.
     """
 
-    def __init__(self, part: Part, before: Sequence[Choosing], **bounds: Unpack[Bounds]) -> None:
+    def __init__(self, part: Part, before: Sequence[Choosing], *, earlier: bool, **bounds: Unpack[Bounds]) -> None:
         super().__init__(Program(part.automaton), **bounds)
         self._choices = [(other, Places(part.automaton, number)) for number, other in enumerate(before)]
-        self._earlier, self._since = part.earlier, part.ended
+        self._earlier, self._since = earlier, part.ended
         self._shown = [bool(mark) for mark, _ in part.automaton.labels]
-        self._ended: dict[int, Ended] = {}
-        self._together = False
+        self._read: dict[int, Together] = {}
+        self._expired = False
 
     def read(self, row: int, places: Sequence[int], letters: Sequence[int], times: Sequence[int]) -> None:
         """Read events of a partition, by their places in the batch: one, or all of a time."""
-        self._ended, self._together = {}, False
+        # Events of other partitions may come between those of a time.
+        self._read = {place: other for place, other in self._read.items() if place > places[0]}
+        self._expired, together = False, Together()
         partition = self.store.of(row, self._epoch)
         for place in places:
             self._row, position, self._trigger = place, partition.position, None
             self._event(partition, letters[place], times[place], place)
             if self._trigger is not None:
                 since = -1 if self._since is None else self._reader(self._since)
-                self._ended[place] = Ended(*self._trigger, position, self._times, since)
-            self._together = True
+                together.ended[place] = Ended(*self._trigger, position, self._times, since)
+                self._read[place] = together
 
     def _expire(self, partition: Partition, position: int, time: int) -> None:
-        if not self._together:
+        if not self._expired:
             super()._expire(partition, position, time)
+            self._expired = True
 
     @abstractmethod
     def kept(
@@ -520,27 +533,22 @@ class Choosing(Guarded):
 class Strategic(Choosing):
     """What NXT, LAST or MAX keep of the matches of a part at one event. Its matches are those of the whole stream, whatever bounds the pattern."""
 
-    def __init__(self, part: Part, before: Sequence[Choosing]) -> None:
-        super().__init__(part, before, window=part.window, count_window=part.count)
+    def __init__(self, part: Part, before: Sequence[Choosing], *, earlier: bool) -> None:
+        super().__init__(part, before, earlier=earlier, window=part.window, count_window=part.count)
         assert isinstance(part.rule, Strategy)
         self._strategy = part.rule
-        self._chosen: dict[int, Chosen[Any]] = {}
-
-    def read(self, row: int, places: Sequence[int], letters: Sequence[int], times: Sequence[int]) -> None:
-        """Read events of a partition, as `Choosing`."""
-        super().read(row, places, letters, times)
-        self._chosen = {}
 
     def kept(
         self, place: int, places: Places, label: int, found: Sequence[Group], low: int, steps: Steps, *, copied: Copied
     ) -> Sequence[Group]:
         """Those whose events in the part are a support that the strategy keeps."""
-        ended = self._ended.get(place)
-        if ended is None:
+        together = self._read.get(place)
+        if together is None:
             return []
-        if place not in self._chosen:
-            self._chosen[place] = chosen(ended.root, ended.low, self.steps, strategy=self._strategy, shown=self._shown)
-        kept = self._chosen[place]
+        ended = together.ended[place]
+        if place not in together.chosen:
+            together.chosen[place] = chosen(ended.root, ended.low, self.steps, strategy=self._strategy, shown=self._shown)
+        kept = together.chosen[place]
         state = kept.start
         if places.shows[label]:
             if ended.position not in kept.positions(state):
@@ -558,31 +566,29 @@ class Next(Choosing):
     one time are read together.
     """
 
-    def __init__(self, part: Part, before: Sequence[Choosing], window: int | None) -> None:
-        super().__init__(part, before, window=min((each for each in (part.window, window) if each is not None), default=None))
+    def __init__(self, part: Part, before: Sequence[Choosing], window: int | None, *, earlier: bool) -> None:
+        least = min((each for each in (part.window, window) if each is not None), default=None)
+        super().__init__(part, before, earlier=earlier, window=least)
         self._histories = part.rule is TimeModel.COMPLETE_HISTORY
-        self._nexts: Nexts | None = None
-
-    def read(self, row: int, places: Sequence[int], letters: Sequence[int], times: Sequence[int]) -> None:
-        """Read events of a partition, as `Choosing`."""
-        super().read(row, places, letters, times)
-        self._nexts = None
 
     def kept(
         self, place: int, places: Places, label: int, found: Sequence[Group], low: int, steps: Steps, *, copied: Copied
     ) -> Sequence[Group]:
         """Those before which no other match of the part comes first."""
-        ended = self._ended.get(place)
-        if ended is None:
+        together = self._read.get(place)
+        if together is None:
             return []
-        if self._nexts is None:
+        ended = together.ended[place]
+        if together.nexts is None:
             end, counts = ended.times[0], self._shown if self._histories else None
-            fronts = (Fronts(each.root, each.low, self.steps, end=end, counts=counts).total for each in self._ended.values())
-            self._nexts = Nexts(fronts, end, histories=self._histories)
-        state = self._nexts.after((), ended.times, shown=places.shows[label], begins=places.begins[label])
+            root = united((each.root for each in together.ended.values()), self.steps)
+            assert root is not None
+            fronts = Fronts(root, ended.low, self.steps, end=end, counts=counts)
+            together.nexts = Nexts(fronts.total.all, end, histories=self._histories)
+        state = together.nexts.after((), ended.times, shown=places.shows[label], begins=places.begins[label])
         if state is None:
             return []
-        return _restricted(Following(self._nexts, places, ended.since, _children(found), low, steps, copied=copied), found, state)
+        return _restricted(Following(together.nexts, places, ended.since, _children(found), low, steps, copied=copied), found, state)
 
 
 def _children(found: Sequence[Group]) -> list[Node]:
@@ -598,9 +604,9 @@ def _restricted(restriction: Restriction[S], found: Sequence[Group], state: S) -
 def parts_of(automaton: Automaton, window: int | None) -> tuple[Choosing, ...]:
     """The parts of an automaton, without any state; window: of its matches."""
     found: list[Choosing] = []
-    around = None if automaton.compares_all else window
+    around, earlier = None if automaton.compares_all else window, any(part.earlier for part in automaton.parts)
     for part in automaton.parts:
-        found.append(Next(part, found, around) if part.is_next else Strategic(part, found))
+        found.append(Next(part, found, around, earlier=earlier) if part.is_next else Strategic(part, found, earlier=earlier))
     return tuple(found)
 
 

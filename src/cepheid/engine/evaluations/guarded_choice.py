@@ -8,6 +8,8 @@ asks in O(log n). MAX is another construction over the same cells, `guarded_maxi
 from __future__ import annotations
 
 import bisect
+import functools
+import itertools
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
@@ -59,6 +61,10 @@ class Fold(ABC, Generic[T]):
     def added(self, one: T, other: T) -> T:
         """The value of two sets of cells together."""
 
+    def united(self, values: Sequence[T]) -> T:
+        """The value of several sets of cells together."""
+        return functools.reduce(self.added, values, self.nothing)
+
     def _reached(self, root: Node) -> list[Cell]:
         found: dict[int, Cell] = {}
         seen: set[int] = set()
@@ -108,14 +114,10 @@ class Fold(ABC, Generic[T]):
         sums = self._sums[id(stretch.ring)]
         while sums.filled <= stretch.newest:
             sums.put(self.of_node(stretch.ring.entries[sums.filled]), self)
-        value = self.nothing
         if not stretch.operator:
             return sums.between(stretch.oldest, stretch.newest, self)
-        for place in stretch.entries(self._steps):
-            if place < sums.first:
-                break
-            value = self.added(value, sums.values[place - sums.first])
-        return value
+        places = itertools.takewhile(lambda place: place >= sums.first, stretch.entries(self._steps))
+        return self.united([sums.values[place - sums.first] for place in places])
 
 
 class _Sums(Generic[T]):

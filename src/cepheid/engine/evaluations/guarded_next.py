@@ -12,6 +12,7 @@ time: that of the next one. It is next if the end of what is before is not befor
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -98,11 +99,14 @@ class Fronts(Fold[Front]):
 
     def added(self, one: Front, other: Front) -> Front:
         """The foremost of both."""
-        if one.last < other.last:
-            one, other = other, one
-        if one.last == other.last:
-            return Front(one.last, _foremost(one.having + other.having), _foremost(one.others + other.others))
-        return Front(one.last, one.having, _foremost(one.others + other.having + other.others))
+        return self.united((one, other))
+
+    def united(self, values: Sequence[Front]) -> Front:
+        """The foremost of all."""
+        last = max((each.last for each in values), default=BEGINNING)
+        having = [each.having for each in values if each.last == last]
+        others = [each.others if each.last == last else each.having + each.others for each in values]
+        return Front(last, *(_foremost(itertools.chain.from_iterable(some)) for some in (having, others)))
 
 
 def _later(matches: Foremost, time: int) -> Foremost:
@@ -126,12 +130,11 @@ State = Key | Begun
 
 
 class Nexts:
-    """The matches of a part that end at one time, and are next after something. fronts: of the events of this time. counts: as for `Fronts`."""
+    """The matches of a part that end at one time, and are next after something. matches: the foremost. histories: whether these are compared."""
 
-    def __init__(self, fronts: Iterable[Front], end: int, *, histories: bool) -> None:
+    def __init__(self, matches: Foremost, end: int, *, histories: bool) -> None:
         self._end = end
         self._histories = histories
-        matches = _foremost(match for front in fronts for match in front.all)
         starts = [start for start, _ in matches[1:]]
         self._least = {key: least for (_, key), least in zip(matches, [*starts, BEGINNING], strict=True)}
         self._prefixes = {key[:length] for key in self._least for length in range(len(key) + 1)}
