@@ -45,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "query": MACHINE | {"arguments"},
     "queries": MACHINE | {"arguments", "query"},
     "reasons": MACHINE | {"testing.reference", "arguments", "query"},
-    "testing": MACHINE | {"testing.reference", "query", "cepheid"},
+    "testing": MACHINE | {"testing.reference", "succession", "query", "cepheid"},
     "spark": MACHINE | {"query"},
     "viz": MACHINE | {"query"},
     "cli": MACHINE | {"query", "reasons", "spark", "viz", "testing.reference", "cepheid"},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import cepheid
-from cepheid.errors import BindError, InputError, LimitError, NotSupportedError
+from cepheid.errors import BindError, InputError, LimitError
 from cepheid.schema import EventSchema, schema_of
 from cepheid.succession import MODELS
 from cepheid.testing.cases import table_of
@@ -207,8 +207,10 @@ def test_a_point_is_next_wherever_it_began(pattern: str, stream: str, matches: l
         assert sorted(" ".join(events[place] for place in support) for support in supports) == sorted(matches)
 
 
-def test_what_starts_first_is_refused_beside_comparisons() -> None:
-    query = cepheid.query("SELECT * WHERE A AS x THEN (B ; C AS y) FILTER x.v < y.v TIME MODEL ACTIVE_OFFICE")
-    with pytest.raises(NotSupportedError, match="under TIME MODEL ACTIVE_OFFICE, beside comparisons of events, is not supported"):
-        query.run([{"type": "A", "ts": 1, "v": 1}])
-    assert not query.run([{"type": "A", "ts": 1, "v": 1}], engine="reference")
+@pytest.mark.parametrize(("model", "expected"), [("ACTIVE_OFFICE", ()), ("COMPLETE_HISTORY", ()), ("CAYUGA", ((0, 2, 3),))])
+def test_what_starts_first_is_chosen_before_a_comparison(model: str, expected: tuple[tuple[int, ...], ...]) -> None:
+    """The first B is next, and it has not the value of A."""
+    query = cepheid.query(f"SELECT * WHERE A AS x THEN (B AS y ; C) FILTER x.v = y.v TIME MODEL {model}")
+    rows = [{"type": kind, "ts": time, "v": value} for time, (kind, value) in enumerate([("A", 1), ("B", 2), ("B", 1), ("C", 0)])]
+    for engine in (None, "reference"):
+        assert tuple(tuple(sorted(sum(match.variables.values(), ()))) for match in query.run(rows, engine=engine)) == expected
