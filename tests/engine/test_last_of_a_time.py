@@ -171,3 +171,9 @@ def test_what_is_kept_ends_with_the_window(monkeypatch: pytest.MonkeyPatch, mode
     recognizer.push(rows)
     (cells,) = [len(partition.cells) for part in parts for partition in part.store.opened.values()]
     assert 0 < cells < 60
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_nothing_is_next_behind_what_has_ended(model: str) -> None:
+    """B1 begins before C3 ends a match, and so does the match that C4 would end."""
+    assert found(query(model, "G THEN (B ; C)").run(events("G0 B1 B2 C3 C4"))) == [(0, 1, 3)]
