@@ -225,13 +225,10 @@ def test_a_definition_is_checked_with_its_warnings():
     assert call("check", "-e", "SELECT concat(max(x.s), first(x.t)) AS s WHERE A+ AS x : B HAVING first(x.s) = 'a'").exit_code == 0
 
 
-PAIR = "EVENT P(n) AS (SELECT count(x) AS n WHERE A AS x ; B WITHIN 5s)"
-
-
 def test_check_notes_what_no_engine_does() -> None:
-    result = call("check", "-e", f"{PAIR} SELECT * WHERE A THEN (P ALL A) WITHIN 5s")
+    result = call("check", "-e", "SELECT COUNT(*) WHERE A ; B NOT FOLLOWED BY C FOR 5s FROM START WITHIN 5s")
     assert (result.exit_code, result.stdout) == (0, "the query: ok\n")
-    assert result.stderr.startswith("note: THEN in front of ALL with an event that a match makes is not supported")
+    assert result.stderr.startswith("note: COUNT(*) of matches that NOT FOLLOWED BY .. FROM START decides one by one is not supported")
 
 
 # --------------------------------------------------------------------------------------------------------------------- query files
@@ -283,7 +280,7 @@ def test_draw_to_the_standard_output() -> None:
 def test_draw_mistakes() -> None:
     assert "the endings are .svg, .mmd, .dot, .gv" in call("draw", "q.ceql", "-o", "q.png").stderr
     assert call("draw", "q.ceql", "--format", "png").exit_code == 1
-    assert call("draw", "-e", f"{PAIR} SELECT * WHERE A THEN (P ALL A)").exit_code == 1
+    assert call("draw", "-e", "SELECT COUNT(*) WHERE A ; B NOT FOLLOWED BY C FOR 5s FROM START").exit_code == 1
     assert call("draw", "-e", "SELECT * WHERE A ;[<= 2s] B").exit_code == 0
 
 

@@ -22,7 +22,7 @@ from cepheid.engine.memory import container as state
 from cepheid.engine.output.matches import concatenate
 from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.query_state import QueryState
-from cepheid.errors import BindError, InputError, LimitError, NotSupportedError, SnapshotError
+from cepheid.errors import BindError, InputError, LimitError, SnapshotError
 from cepheid.testing.differential import WAYS, Case, answers, check, draw, finished, rows_of, ways_of
 from cepheid.testing.generators import ABSENT
 from cepheid.testing.harness import events as stream
@@ -376,13 +376,12 @@ def test_snapshots_of_other_absences_and_damaged_ones() -> None:
 @pytest.mark.parametrize(
     ("negated", "error", "what", "under"),
     [
-        ("(B THEN (P ALL C)) FOR 5", NotSupportedError, "THEN", "THEN"),
         ("B FOR 5s", BindError, "a duration with a unit", "5s"),
         ("B FOR 99999999999999999999", LimitError, "MAX_STEPS", None),
     ],
 )
 def test_what_cannot_be_evaluated_names_its_place(negated: str, error: type[cepheid.CepheidError], what: str, under: str | None) -> None:
-    text = f"EVENT P(n) AS (SELECT count(x) AS n WHERE A AS x ; B) SELECT * WHERE A NOT FOLLOWED BY {negated}"
+    text = f"SELECT * WHERE A NOT FOLLOWED BY {negated}"
     with pytest.raises(error, match=what) as raised:
         cepheid.query(text).run(table("A0(k=1, v=2)"))
     lines = str(raised.value).splitlines()

@@ -36,7 +36,7 @@ QUERIES = {
     ),
     "strict_iteration": ("SELECT STRICT * WHERE (T+ AS hot ; H?) FILTER hot[temp > 40] WITHIN 100 EVENTS LIMIT 3", SENSORS),
     "then": ("SELECT * WHERE T THEN (H THEN (T ; H)) WITHIN 5s TIME MODEL COMPLETE_HISTORY", SENSORS),
-    "not_supported": ("EVENT P(n) AS (SELECT count(t) AS n WHERE T AS t ; H) SELECT * WHERE T THEN (H ALL P) UNLESS T WITHIN 5s", SENSORS),
+    "not_supported": ("SELECT COUNT(*) WHERE T ; T NOT FOLLOWED BY H FOR 5s FROM START", SENSORS),
     "then_guarded": ("SELECT * WHERE T AS x THEN (H ; T AS y) FILTER y.id = x.id WITHIN 5s TIME MODEL ACTIVE_OFFICE", SENSORS),
     "negation": ("SELECT * WHERE (T ; NOT H ; T) ALL H UNLESS (H ; H) WITHIN 5s", SENSORS),
     "negated_gap": ("SELECT * WHERE T ; NOT (H ;[<= 2s] H) ; T WITHIN 1 minute", SENSORS),

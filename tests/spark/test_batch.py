@@ -310,11 +310,11 @@ BAD = {
         cepheid.InputError,
         "late=True gives the late events of a stream, and this DataFrame is not a stream",
     ),
-    "then": (
+    "count": (
         {},
-        "EVENT P(n) AS (SELECT count(x) AS n WHERE A AS x ; B) SELECT * WHERE A THEN (P ALL A)",
+        "SELECT COUNT(*) WHERE A ; B NOT FOLLOWED BY C FOR 5s FROM START",
         cepheid.NotSupportedError,
-        "THEN in front of ALL with an event that a match makes",
+        "COUNT(*) of matches that NOT FOLLOWED BY .. FROM START decides one by one",
     ),
     "order-list": ({"order": ["K", "many"]}, "A ; B", cepheid.SchemaError, "cannot be ordered by `many`: array<bigint>"),
     "index": ({"positions": True}, "A AS x ; B", cepheid.SchemaError, "two attributes named `$index`"),

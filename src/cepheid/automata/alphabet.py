@@ -365,7 +365,8 @@ class Alphabet:
     def written(self, move: Transition) -> str:
         """What a transition writes, and its places in parts, as text: `, v of x := v, begins part 1`; empty where there is nothing."""
         written = [f"{self.names[store.register]} := {term_text(store.term, self.names)}" for store in sorted(move.writes, key=by_register)]
-        return "".join(f", {text}" for text in [*written, *(f"{PLACES[place]} part {part + 1}" for part, place in sorted(move.parts))])
+        parts = ("may say where the match begins" if part < 0 else f"{PLACES[place]} part {part + 1}" for part, place in sorted(move.parts))
+        return "".join(f", {text}" for text in [*written, *parts])
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cepheid.automata.alphabet import Predicate, Tracker
     from cepheid.automata.transition import Label, Mark, Transition
     from cepheid.language.syntax import Strategy
-    from cepheid.logical.plan import Derived
+    from cepheid.logical.plan import Derived, Expression
 
 
 @record(slots=False)
@@ -36,7 +36,9 @@ class Automaton:
     states: how many. initial: the one initial state. finals: accepting states. transitions: sorted, without repetition. alphabet: what the bits
     of a letter mean. parts: what strategies and THEN choose inside its matches; its transitions have the places of events in them by number. Their
     automata read the same letters, and a part may have places in those before it. negated: the patterns of which guards ask when a match began that
-    has ended (`plan.Derived`), by number; their automata read the same letters too, and may ask about those before them.
+    has ended (`plan.Derived`), by number; their automata read the same letters too, and may ask about those before them. begins: of a negated pattern
+    in which any event may say where a match begins, the value of an event that does: a match begins at the least one of its visible events, and of
+    the matches that end at an event only the one that begins last is asked for.
     """
 
     states: int
@@ -46,11 +48,12 @@ class Automaton:
     alphabet: Alphabet = field(default_factory=Alphabet)
     parts: tuple[Part, ...] = ()
     negated: tuple[Negated, ...] = ()
+    begins: Expression | None = None
 
     @property
     def compares(self) -> bool:
-        """Whether letters do not say all that its matches depend on: there are guards, or parts."""
-        return bool(self.alphabet.guards or self.parts)
+        """Whether letters do not say all that its matches depend on: there are guards, or parts, or hidden events that say where a match begins."""
+        return bool(self.alphabet.guards) or any(move.parts for move in self.transitions)
 
     def refuse_parts(self, reader: str) -> None:
         """Raise NotSupportedError if there are parts that are chosen: for what knows transitions alone; reader: its name, for the message."""
@@ -113,7 +116,8 @@ class Part:
     rule: NXT, LAST or MAX, which compare the matches that end at one event; or ACTIVE_OFFICE or COMPLETE_HISTORY, which compare those that begin
     after what is before THEN. automaton: of the part by itself, hidden; all its matches in the stream are compared. window, count: no match of the
     part is longer (as in `logical.windows`). text: the part as a pattern. ended: under THEN the greatest start of the matches that have ended
-    at an earlier time, as a place. earlier: under THEN whether it may begin before the event that is read first.
+    at an earlier time, as a place. earlier: under THEN whether it may begin before the event that is read first. everywhere: then whether any
+    event may say where it begins.
     """
 
     rule: Strategy | TimeModel
@@ -123,6 +127,7 @@ class Part:
     text: str
     earlier: bool = False
     ended: Derived | None = None
+    everywhere: bool = False
 
     @property
     def is_next(self) -> bool:
@@ -139,7 +144,7 @@ class Part:
 class Negated:
     """A negated pattern with guards: an evaluation finds its matches, of which only the intervals matter.
 
-    automaton: of the pattern, hidden, with all its marks empty. window, count: no match of it is longer. text: the pattern. earlier: whether it
+    automaton: of the pattern, its spans (`transform.spans`). window, count: no match of it is longer. text: the pattern. earlier: whether it
     may begin before the event that is read first. timed: then it counts from the first event of the time at which it begins. ends: not where its
     matches begin matters, but the first event of the time at which they end.
     """

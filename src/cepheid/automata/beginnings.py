@@ -8,9 +8,11 @@ of them is where the match begins.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cepheid.automata.fragment import Fragment
+from cepheid.automata.products import product
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now, Store
 from cepheid.logical import plan
 
@@ -45,16 +47,77 @@ def _lower(test: Test) -> Test:
 
 def _asking_one(states: States, guards: Guards, body: Fragment, tests: tuple[Test, ...]) -> Fragment:
     """A fragment of whose events one passes these tests: upper bounds, or that nothing has ended before. If any does, the first one to begin does."""
+    return _telling_one(states, body, before=_same, one=lambda move: guards.asking(move, tests), behind=_same)
+
+
+def _same(move: Transition) -> Transition:
+    return move
+
+
+def _telling_one(states: States, body: Fragment, *, before: Change, one: Change, behind: Change) -> Fragment:
+    """A fragment of whose marked events one is told apart: what becomes of its moves, and of those before and behind it. Twice the states."""
     passed = {state: states.state() for state in sorted(body.finals.union(*((move.source, move.target) for move in body.moves)))}
-    moves = [move for move in body.moves if move.target not in body.finals]
+    moves = [before(move) for move in body.moves if move.target not in body.finals]
     for move in body.moves:
         later = dataclasses.replace(move, target=passed[move.target])
         if move.source != body.initial:
-            moves.append(dataclasses.replace(later, source=passed[move.source]))
+            moves.append(dataclasses.replace(behind(later), source=passed[move.source]))
         if move.mark is not None:
-            moves.append(guards.asking(later, tests))
+            moves.append(one(later))
     return Fragment(body.initial, frozenset(passed[state] for state in body.finals), tuple(moves), body.pending)
 
+
+def alike(states: States, guards: Guards, sides: tuple[Fragment, Fragment], name: str, *, everywhere: tuple[bool, bool]) -> Fragment:
+    """The matches that both sides have, each wherever it begins; name: of the registers that say so. everywhere: of each side."""
+    place = plan.Begin.of("place")
+    registers = guards.register(name), guards.register(name)
+    left, right = (
+        _saying(states, guards, body, register, everywhere=anywhere)
+        for body, register, anywhere in zip(sides, registers, everywhere, strict=True)
+    )
+    both = product(states, left, right, apart=True)
+
+    def compared(move: Transition) -> Transition:
+        says = [Store(register, Now(place)) in move.writes for register in registers]
+        if move.source == both.initial:
+            # What an iteration before has left is not asked.
+            empty = {Store(register, None) for register, said in zip(registers, says, strict=True) if not said}
+            return dataclasses.replace(move, writes=move.writes | empty)
+        return guards.asking(move, (Compares(Before(registers[says[0]]), "=", place),)) if sum(says) == 1 else move
+
+    return both.changed(compared)
+
+
+def _saying(states: States, guards: Guards, body: Fragment, register: int, *, everywhere: bool) -> Fragment:
+    """A fragment with where it begins in a register, from the event on that says so: the first one of those that begin at the least place."""
+    place = plan.Begin.of("place")
+
+    def told(move: Transition) -> Transition:
+        return dataclasses.replace(move, writes=move.writes | {Store(register, Now(place))})
+
+    if not everywhere:
+        return body.begun(told)
+    least = guards.register(f"least {guards.registers[register]} so far")
+
+    def before(move: Transition) -> Transition:
+        if move.mark is None:
+            return move
+        first = move.source == body.initial
+        return dataclasses.replace(
+            move, writes=move.writes | {Store(least, Now(place) if first else Gathered("min", Before(least), place))}
+        )
+
+    def one(move: Transition) -> Transition:
+        return told(move if move.source == body.initial else guards.asking(move, (Compares(Before(least), ">", place),)))
+
+    def behind(move: Transition) -> Transition:
+        return move if move.mark is None else guards.asking(move, (Compares(Before(register), "<=", place),))
+
+    return _telling_one(states, body, before=before, one=one, behind=behind)
+
+
+Change = Callable[["Transition"], "Transition"]
+"""What becomes of a move."""
 
 Way = tuple[tuple["Test", ...], tuple["Test", ...]]
 """What a last event asks about the register that keeps where the match begins; and the same about itself, for it may be the one that says it."""

@@ -26,16 +26,16 @@ from cepheid.automata.fragment import MAX_STATES, Fragment, States, all_pending,
 from cepheid.automata.guards import Guards, UnforeseenPredicatesError
 from cepheid.automata.negation import complement, unless, waiting
 from cepheid.automata.predicates import conjunctions, is_own, moved_on, of_condition, of_type, predicates_of
-from cepheid.automata.products import hide_fragment, product, shuffle
+from cepheid.automata.products import hide_fragment, leaving, product, shuffle, staying
 from cepheid.automata.registers import Before, Compares, Elapsed, Now, Store
 from cepheid.automata.strategies import RULES, select
 from cepheid.automata.succession import HISTORIES, THROUGH, apart, completing, first, following, pointed, remaining
-from cepheid.automata.transform import hide, project, trim
+from cepheid.automata.transform import hide, spans, trim
 from cepheid.automata.transition import BEGINS, ENDS, PRECEDES, SHOWN, Transition, order
 from cepheid.errors import REFERENCE_HELP, BindError, LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical import plan
-from cepheid.logical.beginnings import begins_anywhere, begins_earlier, points, spans
+from cepheid.logical.beginnings import begins_anywhere, begins_earlier, has_made, points
 from cepheid.logical.describe import describe
 from cepheid.logical.durations import longest
 from cepheid.logical.predicates import tests_type
@@ -147,14 +147,16 @@ class Constructor(States):
     def _part(self, chosen: _Chosen) -> Part:
         pattern, body, rule, text, ended = chosen
         bounds = hoist(pattern)[1] & Windows(window=longest(pattern))
-        earlier = ended is not None and begins_earlier(pattern)
-        return Part(rule, hide(self._fitted(body)), bounds.window, bounds.count, text, earlier, ended)
+        earlier, everywhere = (ended is not None and holds(pattern) for holds in (begins_earlier, begins_anywhere))
+        return Part(rule, hide(self._fitted(body)), bounds.window, bounds.count, text, earlier, ended, everywhere)
 
     def _negated(self, asked: _Asked) -> Negated:
         pattern, body, parts, timed, ends = asked
         bounds = hoist(pattern)[1] & Windows(window=longest(pattern))
-        found = self._with_parts(hide(project(self._fitted(body), ())), self.chosen[:parts])
         earlier = begins_earlier(pattern) and not ends
+        place = plan.Derived("begin of time") if timed else plan.Begin.of("place")
+        begins = place if earlier and begins_anywhere(pattern) else None
+        found = self._with_parts(spans(self._fitted(body), begins, inside=timed), self.chosen[:parts])
         return Negated(found, bounds.window, bounds.count, self.text(pattern), earlier=earlier, timed=timed, ends=ends)
 
 
@@ -254,8 +256,8 @@ def _named(constructor: Constructor, pattern: plan.Named) -> Fragment:
 
 def _project(constructor: Constructor, pattern: plan.Project) -> Fragment:
     """PROJECT: hidden events keep an empty mark until `transform.hide`, for they may still be first or last."""
-    body = constructor.build(pattern.pattern)
-    return _marked(body, lambda mark: mark & pattern.variables)
+    body = _marked(constructor.build(pattern.pattern), lambda mark: mark & pattern.variables)
+    return staying(body) if begins_anywhere(pattern) else body
 
 
 def _marked(body: Fragment, change: Callable[[frozenset[str]], frozenset[str]]) -> Fragment:
@@ -276,10 +278,39 @@ def either(states: States, operands: Sequence[Fragment]) -> Fragment:
 
 def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     """`p ; q` and `p : q`, with optional items and gaps; and THEN."""
+    decided = _decided(pattern)
+    if decided:
+        return either(
+            constructor, [_sequence(constructor, each) if isinstance(each, plan.Sequence) else constructor.build(each) for each in decided]
+        )
     place = points(pattern)
     return (
         _linked(constructor, pattern, constructor.build(pattern.items[0])) if place is None else _behind_point(constructor, pattern, place)
     )
+
+
+def _decided(pattern: plan.Sequence) -> tuple[Pattern, ...]:
+    """A sequence with and without an optional item beside a `:` in front of what may begin earlier; none where there is no such item.
+
+    Such a `:` is a guard of what stands behind it (`beginnings.behind`): another one than that of the link that is left where the item is absent.
+    """
+    items, links = pattern.items, pattern.links
+    for place, (link, pair) in enumerate(zip(links, itertools.pairwise(items), strict=True)):
+        if link.operator == ":" and begins_earlier(pair[1]):
+            for number, item in enumerate(pair, place):
+                if isinstance(item, plan.Optional):
+                    there = dataclasses.replace(pattern, items=(*items[:number], item.pattern, *items[number + 1 :]))
+                    return there, _without(pattern, number)
+    return ()
+
+
+def _without(pattern: plan.Sequence, number: int) -> Pattern:
+    """A sequence without an item: the looser of the links beside it stays, at an end none."""
+    items, before, behind = pattern.items[:number] + pattern.items[number + 1 :], pattern.links[:number], pattern.links[number:]
+    if len(items) == 1:
+        return items[0]
+    behind_stays = not behind or (before and before[-1].operator == ":")
+    return dataclasses.replace(pattern, items=items, links=before[:-1] + behind if behind_stays else before + behind[1:])
 
 
 def _behind_point(constructor: Constructor, pattern: plan.Sequence, place: int) -> Fragment:
@@ -314,7 +345,8 @@ def _pointed(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     stores |= since
     before = before.changed(lambda move: dataclasses.replace(move, writes=move.writes | stores) if move.target in before.finals else move)
     body = body.changed(lambda move: constructor.guards.asking(move, (*tests, ask)) if move.target in body.finals else move)
-    return shuffle(constructor, before, body, constructor.alphabet, ends_last=True)
+    found = shuffle(constructor, before, body, constructor.alphabet, ends_last=True)
+    return staying(found) if _hides_begin(pattern) else found
 
 
 def _by_letters(constructor: Constructor, model: TimeModel, body: Fragment, automaton: Automaton, moved: int) -> Fragment | None:
@@ -370,7 +402,6 @@ def _linked(constructor: Constructor, pattern: plan.Sequence, first: Fragment) -
             continue
         if begins_earlier(item):
             assert ended is not None
-            _check_earlier(link, before, item)
             name = f"end of {constructor.text(before)}"
             stores, tests = _told(constructor, ended, link, name)
             _, since, asks = _refusing(constructor, link.without, name, "ended before begin", small=False)
@@ -388,6 +419,8 @@ def _linked(constructor: Constructor, pattern: plan.Sequence, first: Fragment) -
         parts.append(constructor.guards.asking_first(constructor.build(item), tests + asks))
     parts, begins = marked_by_prefixes(pattern, parts)
     optional = [isinstance(item, plan.Optional) for item in pattern.items]
+    # What stands behind another item does not say where the sequence begins.
+    parts = [part if all(optional[:place]) else leaving(part) for place, part in enumerate(parts)]
     last = [place for place in range(len(parts)) if all(optional[place + 1 :])]
     waits_in = [None if each is None else waiting(constructor, part.initial, each) for part, each in zip(parts[1:], between, strict=True)]
     loose = [link.operator != ":" or begins_earlier(item) for link, item in zip(pattern.links, later, strict=True)]
@@ -410,8 +443,6 @@ def _next(
     body, earlier = constructor.build(item), begins_earlier(item)
     automaton = constructor.automaton(body)
     model = link.model or TimeModel.CAYUGA
-    if earlier and begins_anywhere(item):
-        raise unsupported(link, what="THEN in front of ALL with an event that a match makes")
     bit = _moved_on(constructor, link)
     waits = ((Transition(0, 0, forbids=bit),),)  # before time has moved on nothing is read
     constructor.moved |= not earlier
@@ -435,7 +466,7 @@ def _next(
         assert isinstance(ask.now, plan.Derived)
         chosen = _Chosen(item, body, model, constructor.text(item), ask.now)
         return *_chosen_next(constructor, chosen, ask, left, earlier=earlier), None, since
-    body = constructor.guards.asking_first(body, tests if through else (*tests, ask))
+    body = beginnings.asking(constructor, constructor.guards, body, tests if through else (*tests, ask), everywhere=begins_anywhere(item))
     if through:
         body = body.changed(lambda move: constructor.guards.asking(move, (ask,)) if move.target in body.finals else move)
     return left, body, None, stores | since
@@ -470,12 +501,6 @@ def _begins_after(constructor: Constructor, interval: Interval, name: str) -> tu
     register = constructor.guards.register(name)
     stores = frozenset({Store(register, Now(constructor.clock(interval.span)))})
     return stores, (Elapsed(Before(register), plan.Begin.of("time"), interval),)
-
-
-def _check_earlier(link: plan.Link, before: Pattern, item: Pattern) -> None:
-    """Raise NotSupportedError for a link in front of what may begin before the event that is read first, where one guard does not say it."""
-    if link.operator == ":" and any(isinstance(part, plan.Optional) for part in (before, item)):
-        raise unsupported(link, what="`:` between an optional item and an event that a match makes")
 
 
 def _check_link(link: plan.Link, beside: Iterable[Pattern]) -> None:
@@ -575,7 +600,6 @@ def _iterate(constructor: Constructor, pattern: plan.Iterate) -> Fragment:
     adjacent = pattern.adjacent
     if begins_earlier(pattern.pattern):
         link = plan.Link(":" if adjacent else ";", pattern.gap, span=pattern.span)
-        _check_earlier(link, pattern.pattern, pattern.pattern)
         ended = constructor.guards.register(f"place of the {name}")
         stores, tests = _told(constructor, ended, link, name)
         stores, adjacent = stores | {Store(ended, Now(plan.Index("")))}, False
@@ -642,30 +666,33 @@ def _looped(states: States, body: Fragment, again: Fragment, stores: frozenset[S
 
 
 def _and(constructor: Constructor, pattern: plan.And) -> Fragment:
-    _check_shown(pattern)
-    operands = [hide_fragment(constructor.build(operand)) for operand in pattern.operands]
-    left = operands[0]
-    for right in operands[1:]:
-        left = product(constructor, left, right)
+    """AND: both runs at once; where PROJECT hides an event that says where a match begins, guards ask whether they begin at one place."""
+    hides, anywhere = _hides_begin(pattern), begins_anywhere(pattern.operands[0])
+    left, *others = (hide_fragment(constructor.build(operand)) for operand in pattern.operands)
+    for operand, right in zip(pattern.operands[1:], others, strict=True):
+        if not hides:
+            left = product(constructor, left, right)
+            continue
+        everywhere = anywhere, begins_anywhere(operand)
+        left = beginnings.alike(
+            constructor, constructor.guards, (left, right), f"begin of {constructor.text(operand)}", everywhere=everywhere
+        )
+        anywhere = any(everywhere)
     return left
 
 
 def _all(constructor: Constructor, pattern: plan.All) -> Fragment:
     """ALL: each prefix supplies its variables, as in a sequence."""
-    _check_shown(pattern)
     body = constructor.build(pattern.operands[0])
     for count, operand in enumerate(pattern.operands[1:], 2):
         prefix = dataclasses.replace(pattern, operands=pattern.operands[:count])
         body = supplied(constructor.guards, prefix, shuffle(constructor, body, constructor.build(operand), constructor.alphabet))
-    return body
+    return staying(body) if _hides_begin(pattern) else body
 
 
-def _check_shown(pattern: plan.And | plan.All) -> None:
-    """Raise NotSupportedError where PROJECT hides an event that says where the match begins: both sides of AND, and each of ALL, are asked for it."""
-    if begins_earlier(pattern):
-        hidden = next((node for node in walk(pattern) if isinstance(node, plan.Project) and spans(node)), None)
-        if hidden is not None:
-            raise unsupported(hidden, what="PROJECT of an event that a match makes, inside AND or ALL,")
+def _hides_begin(pattern: Pattern) -> bool:
+    """Whether PROJECT may hide an event that says where a match begins."""
+    return begins_earlier(pattern) and any(isinstance(node, plan.Project) and has_made(node) for node in walk(pattern))
 
 
 def _unless(constructor: Constructor, pattern: plan.Unless) -> Fragment:
@@ -718,8 +745,6 @@ def _refusing(
         return None, frozenset(), ()
     body = constructor.build(negated)
     automaton = constructor.automaton(body)
-    if begins_anywhere(negated):
-        raise unsupported(negated, what="a negated ALL with an event that a match makes")
     small = small and not begins_earlier(negated)
     several = any(move.target not in automaton.finals for move in automaton.transitions)
     letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))

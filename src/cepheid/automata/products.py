@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from cepheid.automata.fragment import Fragment, all_pending
-from cepheid.automata.transition import Transition
+from cepheid.automata.transition import HIDDEN, Transition
 from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from cepheid.automata.transition import Mark
 
 
-def product(states: States, left: Fragment, right: Fragment) -> Fragment:
+def product(states: States, left: Fragment, right: Fragment, *, apart: bool = False) -> Fragment:
     """Both runs at once, with equal marks (timed-cel, section 4).
 
-    Hidden marks inside are gone, so equal marks mean equal complex events.
+    Hidden marks inside are gone, so equal marks mean equal complex events. apart: one of them may begin first, with events that are hidden; what is
+    hidden of either one stays marked.
     """
     outgoing: dict[int, list[Transition]] = {}
     for move in right.moves:
@@ -27,6 +28,9 @@ def product(states: States, left: Fragment, right: Fragment) -> Fragment:
     for move in left.moves:
         left_outgoing.setdefault(move.source, []).append(move)
     start = (left.initial, right.initial)
+    if apart:
+        left_outgoing.setdefault(left.initial, []).append(Transition(left.initial, left.initial))
+        outgoing.setdefault(right.initial, []).append(Transition(right.initial, right.initial))
     numbers = {start: states.state()}
     todo, moves = [start], []
     while todo:
@@ -34,10 +38,10 @@ def product(states: States, left: Fragment, right: Fragment) -> Fragment:
         for a in left_outgoing.get(pair[0], ()):
             for b in outgoing.get(pair[1], ()):
                 # A hidden event with a place in a part is still marked, for the other side too.
-                hidden = not a.mark and not b.mark and (a.parts or b.parts)
-                if a.mark != b.mark and not hidden:
-                    continue
+                hidden = not a.mark and not b.mark and (apart or a.parts or b.parts)
                 target = (a.target, b.target)
+                if (a.mark != b.mark and not hidden) or target == start:
+                    continue
                 if target not in numbers:
                     numbers[target] = states.state()
                     todo.append(target)
@@ -46,7 +50,20 @@ def product(states: States, left: Fragment, right: Fragment) -> Fragment:
                 moves.append(Transition(numbers[pair], numbers[target], *both))
     finals = frozenset(number for (a, b), number in numbers.items() if a in left.finals and b in right.finals)
     # A pair that is final on one side alone is a dead end: finals have no way out.
-    return Fragment(numbers[start], finals, tuple(moves), all_pending((left, right)))
+    found = Fragment(numbers[start], finals, tuple(moves), all_pending((left, right)))
+    return staying(found) if apart else found
+
+
+def staying(body: Fragment) -> Fragment:
+    """With its hidden events marked for good: they may say where a match begins."""
+    return body.changed(
+        lambda move: dataclasses.replace(move, parts=move.parts | {HIDDEN}) if move.mark is not None and not move.mark else move
+    )
+
+
+def leaving(body: Fragment) -> Fragment:
+    """With its hidden events as PROJECT leaves them: they do not say where a match begins."""
+    return body.changed(lambda move: dataclasses.replace(move, parts=move.parts - {HIDDEN}) if HIDDEN in move.parts else move)
 
 
 def hide_fragment(body: Fragment) -> Fragment:

@@ -15,7 +15,7 @@ from cepheid.automata.construct import construct, fitted
 from cepheid.automata.registers import by_register
 from cepheid.automata.registers import values as values_read
 from cepheid.automata.strategies import select
-from cepheid.automata.transform import coverage, hide, members, project, shows_labels, successors
+from cepheid.automata.transform import coverage, hide, members, project, shows_labels, spans, successors
 from cepheid.language.syntax import Strategy
 from cepheid.logical.canonical import canonical_text
 from cepheid.logical.plan import Begin, Derived, Pattern, Select
@@ -184,7 +184,8 @@ class Program:
 
     @cached_property
     def _read(self) -> tuple[Expression, ...]:
-        begins = [Begin.of("place")] if any(each.earlier for each in self.automaton.negated) else []
+        begins = [] if self.automaton.begins is None else [self.automaton.begins]
+        begins += [Begin.of("place")] if any(each.earlier for each in self.automaton.negated) else []
         begins += [Begin.of("time")] if any(part.earlier for part in self.automaton.all_parts) else []
         return tuple(dict.fromkeys([*(value for automaton in reversed(self.automata) for value in _values(automaton)), *begins]))
 
@@ -210,6 +211,7 @@ class Program:
         rarer += [("earlier", earlier)] if (earlier := [number for number, each in enumerate(automaton.negated) if each.earlier]) else []
         rarer += [("timed", timed)] if (timed := [number for number, each in enumerate(automaton.negated) if each.timed]) else []
         rarer += [("ends", ends)] if (ends := [number for number, each in enumerate(automaton.negated) if each.ends]) else []
+        rarer += [("begins", automaton.begins)] if automaton.begins is not None else []
         text = canonical_text(
             (automaton.states, automaton.initial, sorted(automaton.finals), list(map(_written, automaton.transitions)), *meant, *rarer)
         )
@@ -263,9 +265,9 @@ def program_of(pattern: Pattern, schema: EventSchema, *, variables: Iterable[str
     return Program(hide(automaton if variables is None else project(automaton, variables)))
 
 
-def span_program(automaton: Automaton) -> Program:
-    """The intervals of an automaton's matches, whatever these mark; with a limit of one per trigger, that with the greatest start."""
-    return Program(hide(project(automaton, ())))
+def span_program(automaton: Automaton, begins: Expression | None = None) -> Program:
+    """The intervals of an automaton's matches, as `spans`; with a limit of one per trigger, that with the greatest start."""
+    return Program(spans(automaton, begins))
 
 
 def strategy_program(pattern: Pattern, schema: EventSchema, *, variables: Iterable[str] | None, strategy: Strategy) -> Program:

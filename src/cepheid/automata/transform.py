@@ -12,6 +12,7 @@ from cepheid.automata.alphabet import Scope
 from cepheid.automata.registers import by_register
 from cepheid.automata.transition import Transition, order
 from cepheid.errors import LimitError, NotSupportedError, quoted
+from cepheid.logical.plan import BEGIN
 from cepheid.records import record
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.registers import Store
     from cepheid.automata.transition import Mark
+    from cepheid.logical.plan import Expression
 
 T = TypeVar("T", bound="Hashable")
 
@@ -102,6 +104,18 @@ def hide(automaton: Automaton) -> Automaton:
         for t in automaton.transitions
     )
     return trim(dataclasses.replace(automaton, transitions=order(moves)))
+
+
+def spans(automaton: Automaton, begins: Expression | None = None, *, inside: bool = False) -> Automaton:
+    """The intervals of an automaton's matches, whatever these mark.
+
+    begins: as `Automaton.begins`, None where the event that is read first says where a match begins. inside: whether the last event never does.
+    """
+    if begins is None:
+        return hide(project(automaton, ()))
+    says, last = frozenset({BEGIN}), automaton.finals if inside else frozenset[int]()
+    moves = (t if t.mark is None else dataclasses.replace(t, mark=frozenset() if t.target in last else says) for t in automaton.transitions)
+    return dataclasses.replace(automaton, transitions=order(moves), begins=begins)
 
 
 def shows_labels(automaton: Automaton) -> bool:

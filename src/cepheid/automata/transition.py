@@ -20,6 +20,9 @@ BEGINS, SHOWN, ENDS, PRECEDES = "begins", "shown", "ends", "precedes"
 Parts = frozenset[tuple[int, str]]
 """The parts (`automaton.Part`), by number, for which a marked event has a place, and which."""
 
+HIDDEN: tuple[int, str] = (-1, "hidden")
+"""The place, in no part, of an event that PROJECT hides and that may say where the match begins: it stays marked."""
+
 Label = tuple[Mark, Parts]
 """What one marked event is to a partial match. Partial matches with the same labels at the same events are one."""
 

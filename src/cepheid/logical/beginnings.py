@@ -50,9 +50,9 @@ def _is_single(pattern: Pattern) -> bool:
     return isinstance(pattern, plan.Event)
 
 
-def spans(pattern: Pattern) -> bool:
+def has_made(pattern: Pattern) -> bool:
     """Whether any of its events may begin before its position."""
-    return (isinstance(pattern, plan.Event) and pattern.spans) or any(map(spans, operands(pattern)))
+    return (isinstance(pattern, plan.Event) and pattern.spans) or any(map(has_made, operands(pattern)))
 
 
 def _of_first(pattern: Pattern, holds: Callable[[Pattern], bool]) -> bool:

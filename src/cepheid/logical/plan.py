@@ -133,10 +133,10 @@ class Index(Expression):
 class Derived(Expression):
     """A value of an event that no column has: an evaluation makes it, of the events that it has read of the partition (int64).
 
-    kind: "place": how many came before. "ended", "ended before": the greatest place at which a match of a negated pattern began that has ended, with
-    this event or before it; -1 without one. "ended before begin": before the place where this event begins. "ended by begin": by the first event of
-    the time at which this event begins. "ended earlier": the greatest first place of a time before this one at which a match of it ended. number,
-    negated: of that pattern, and its text.
+    kind: "place": how many came before. "begin of time": the first place of the time at which this event begins. "ended", "ended before": the
+    greatest place at which a match of a negated pattern began that has ended, with this event or before it; -1 without one. "ended before begin":
+    before the place where this event begins. "ended by begin": by the first event of the time at which this event begins. "ended earlier": the
+    greatest first place of a time before this one at which a match of it ended. number, negated: of that pattern, and its text.
     """
 
     kind: str
@@ -147,7 +147,7 @@ class Derived(Expression):
     @property
     def rises(self) -> bool:
         """Whether it never falls from one event of a partition to the next."""
-        return self.kind not in {"ended before begin", "ended by begin"}
+        return self.kind not in {"begin of time", "ended before begin", "ended by begin"}
 
     @property
     def text(self) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 import cepheid
-from cepheid.errors import LimitError, NotSupportedError
+from cepheid.errors import LimitError
 from cepheid.records import record
 from cepheid.schema import schema_of
 from cepheid.testing import generators, reference
@@ -84,8 +84,7 @@ def draw(fragment: QueryFragment, *, count: int, seed: int, longest: int = 12) -
     """So many cases; every other one has timestamps instead of a numeric time.
 
     longest: most events of a stream. The same arguments give the same cases. A query that passes a limit of the engine is passed over, as one that
-    has too many matches for the definition; raises AssertionError where that happens more often than to one case in `RARE`. With EVENT definitions
-    the engine lacks some combinations: up to every other case may be passed over.
+    has too many matches for the definition; raises AssertionError where that happens more often than to one case in `RARE`.
     """
     found: list[Case] = []
     refused = 0
@@ -104,7 +103,7 @@ def draw(fragment: QueryFragment, *, count: int, seed: int, longest: int = 12) -
             continue
         if not fits(query, events.schema):
             refused += 1
-            if refused > 5 + (count if fragment.layers else count // RARE):
+            if refused > 5 + count // RARE:
                 raise AssertionError(f"of {len(found) + refused} random queries {refused} pass a limit of the engine (CEPHEID_SEED={seed})")
             continue
         found.append(Case(seed, number, query, events, expected, undecided))
@@ -112,17 +111,10 @@ def draw(fragment: QueryFragment, *, count: int, seed: int, longest: int = 12) -
 
 
 def fits(query: Query, schema: pa.Schema) -> bool:
-    """Whether the engine takes the query: a random one may pass a limit, for it nests strategies or piles up conditions, once in some hundreds.
-
-    One with EVENT definitions may also be of those that only the definition has; others raise NotSupportedError.
-    """
+    """Whether the engine takes the query: a random one may pass a limit, for it nests strategies or piles up conditions, once in some hundreds."""
     try:
         query.compiled(query.schema(schema))
     except LimitError:
-        return False
-    except NotSupportedError:
-        if not query.tree.definitions:
-            raise
         return False
     return True
 

@@ -23,7 +23,7 @@ from cepheid.automata.regions import Regions
 from cepheid.engine.evaluations import guarded_state
 from cepheid.engine.evaluations.base import ALL, Keeping
 from cepheid.engine.evaluations.guarded_choice import Count
-from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, meld, united, walk
+from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, Times, meld, united, walk
 from cepheid.engine.evaluations.guarded_indexes import Question
 from cepheid.engine.evaluations.guarded_next import Following, Fronts, Nexts
 from cepheid.engine.evaluations.guarded_output import Distinct, Output, Shown, chosen_paths
@@ -93,7 +93,8 @@ class Guarded(Keeping):
         self._looks_ahead = any(part.is_next for part in program.automaton.parts)
         self._earlier = any(part.earlier for part in program.automaton.parts)
         self._since: Expression | None = None
-        self._times = (0, 0)
+        self._begins = program.automaton.begins
+        self._times = (0, 0, 0)
         self._choices = [(part, Places(program.automaton, number)) for number, part in enumerate(self.parts)]
         self._match = Shown(program).match
         self._epoch = 0
@@ -141,7 +142,8 @@ class Guarded(Keeping):
         """Make ready for a batch; rows: of the store, for each segment."""
         self.store.open(rows.astype(np.int64))
         self.marked = np.zeros(len(events), np.uint8)
-        asked = {*self.program.asked, *([BEGIN_TIME] if self._earlier else []), *([] if self._since is None else [self._since])}
+        begins = [] if self._begins is None else [self._begins]
+        asked = {*self.program.asked, *([BEGIN_TIME] if self._earlier else []), *([] if self._since is None else [self._since]), *begins}
         self._reader = self.evaluator.now = Reader(tuple(asked), self.program.automaton.alphabet, events)
 
     @property
@@ -203,7 +205,8 @@ class Guarded(Keeping):
             self._skipped += 1
             return None
         self._expire(partition, position, time)
-        self._times = (time, self._reader(BEGIN_TIME)) if self._earlier else (time, time)
+        begins = self._reader(BEGIN_TIME) if self._earlier else time
+        self._times = (time, begins, 0 if self._begins is None else self._reader(self._begins))
         low = partition.low
         made: list[tuple[Region, tuple[Value, ...], Node]] = []
         for region in self.regions.step(self.regions.initial, mask).marked:
@@ -260,7 +263,7 @@ class Guarded(Keeping):
         cell = self._cell(partition, partition.position - 1, region.label, child, self._times)
         return region, values, Node(cell.key, cell)
 
-    def _cell(self, partition: Partition, position: int, label: int, child: Node | None, times: tuple[int, int]) -> Cell:
+    def _cell(self, partition: Partition, position: int, label: int, child: Node | None, times: Times) -> Cell:
         cell = Cell(partition.serial, position, label, child, times)
         partition.serial += 1
         if self._bounded:
@@ -476,7 +479,7 @@ class Ended(NamedTuple):
     root: Node
     low: int
     position: int
-    times: tuple[int, int]
+    times: Times
     since: int
 
 
@@ -570,6 +573,7 @@ class Next(Choosing):
         least = min((each for each in (part.window, window) if each is not None), default=None)
         super().__init__(part, before, earlier=earlier, window=least)
         self._histories = part.rule is TimeModel.COMPLETE_HISTORY
+        self._everywhere = part.everywhere
 
     def kept(
         self, place: int, places: Places, label: int, found: Sequence[Group], low: int, steps: Steps, *, copied: Copied
@@ -583,9 +587,9 @@ class Next(Choosing):
             end, counts = ended.times[0], self._shown if self._histories else None
             root = united((each.root for each in together.ended.values()), self.steps)
             assert root is not None
-            fronts = Fronts(root, ended.low, self.steps, end=end, counts=counts)
-            together.nexts = Nexts(fronts.total.all, end, histories=self._histories)
-        state = together.nexts.after((), ended.times, shown=places.shows[label], begins=places.begins[label])
+            fronts = Fronts(root, ended.low, self.steps, end=end, counts=counts, everywhere=self._everywhere)
+            together.nexts = Nexts(fronts.total.all, end, histories=self._histories, everywhere=self._everywhere)
+        state = together.nexts.after(together.nexts.start, ended.times, shown=places.shows[label], begins=places.begins[label])
         if state is None:
             return []
         return _restricted(Following(together.nexts, places, ended.since, _children(found), low, steps, copied=copied), found, state)

@@ -40,15 +40,20 @@ class Steps:
         self.melds = 0
 
 
+Times = tuple[int, int, int]
+"""What a cell knows of its event beside its position."""
+
+
 class Cell:
     """A marked event at the end of partial matches (name in paper: output node).
 
-    child: what they go on from, None where the match begins. times: of the event, and where it begins.
+    child: what they go on from, None where the match begins. times: of the event, and where it begins; and what
+    `Automaton.begins` says of it, 0 where that is not asked.
     """
 
     __slots__ = ("child", "key", "label", "position", "times")
 
-    def __init__(self, serial: int, position: int, label: int, child: Node | None, times: tuple[int, int]) -> None:
+    def __init__(self, serial: int, position: int, label: int, child: Node | None, times: Times) -> None:
         self.key: Key = (position if child is None else child.key[0], serial)
         self.position = position
         self.label = label

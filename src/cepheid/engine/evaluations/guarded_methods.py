@@ -148,10 +148,16 @@ def _state_of(part: Part) -> str:
 
 def _refused(negated: Negated) -> str:
     """What a negated pattern costs per event, beside the pattern."""
-    if not negated.automaton.compares:
+    anywhere = negated.automaton.begins is not None
+    if not (negated.automaton.compares or anywhere):
         return f"and to find {negated.text}, which must not come: O(1) per live macro state of its own"
-    asked = _Asked(Program(negated.automaton), compiled=True)
-    return f"and to find {negated.text}, which must not come: {'; '.join(asked.updates) or UPDATES[ALL]}"
+    asked = _Asked(Program(negated.automaton), compiled=not anywhere)
+    found = f"and to find {negated.text}, which must not come: {'; '.join(asked.updates) or UPDATES[ALL]}"
+    return (
+        f"{found}, and O(r) at each event that ends it, r = marked events of its matches, for any may say where they begin"
+        if anywhere
+        else found
+    )
 
 
 def _negated(negated: Negated, terms: Terms) -> str:

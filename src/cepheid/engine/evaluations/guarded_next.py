@@ -23,7 +23,7 @@ from cepheid.engine.evaluations.guarded_parts import Restriction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps
+    from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, Times
     from cepheid.engine.evaluations.guarded_parts import Places
 
 BEGINNING = -1 << 63
@@ -33,19 +33,27 @@ Key = tuple[int, ...]
 """What says which of two matches comes first."""
 
 Foremost = tuple[tuple[int, Key], ...]
-"""(start, key) of some matches, by falling starts and keys: of those that start at one time or later, the one with the least key."""
+"""(start, times) of some matches, by falling starts and keys: of those that start at one time or later, the one with the least key.
+
+times: those of the key, without the start if no event that counts has it. For an event that follows may begin still earlier, where any may say where
+a match begins; that changes the order of no two that are compared here, if they go on with the same events.
+"""
 
 
-def _foremost(matches: Iterable[tuple[int, Key]]) -> Foremost:
+def _whole(match: tuple[int, Key]) -> Key:
+    """The key of a match."""
+    start, times = match
+    return times if times and times[-1] == start else (*times, start)
+
+
+def _foremost(matches: Iterable[tuple[int, Key]], whole: Callable[[tuple[int, Key]], Key] = _whole) -> Foremost:
     found: list[tuple[int, Key]] = []
-    for start, key in sorted(matches, key=_latest_first):
-        if not found or key < found[-1][1]:
-            found.append((start, key))
+    least: Key | None = None
+    for _, key, match in sorted((-match[0], whole(match), match) for match in matches):
+        if least is None or key < least:
+            least = key
+            found.append(match)
     return tuple(found)
-
-
-def _latest_first(match: tuple[int, Key]) -> tuple[int, Key]:
-    return -match[0], match[1]
 
 
 class Front(NamedTuple):
@@ -70,12 +78,14 @@ NOTHING = Front(BEGINNING, (), ())
 class Fronts(Fold[Front]):
     """The foremost matches that end in each cell. end: the time at which all of them end. counts: by label, whether its event is in a history.
 
-    counts: None under ACTIVE_OFFICE. O(s) per cell and heap node, s = starts of matches there, for keys as long as they are.
+    counts: None under ACTIVE_OFFICE. everywhere: as for `Nexts`. O(s) per cell and heap node, s = starts of matches there, for keys as long as they
+    are.
     """
 
-    def __init__(self, root: Node, low: int, steps: Steps, *, end: int, counts: Sequence[bool] | None) -> None:
+    def __init__(self, root: Node, low: int, steps: Steps, *, end: int, counts: Sequence[bool] | None, everywhere: bool) -> None:
         self._end = end
         self._counts = counts
+        self._everywhere = everywhere
         super().__init__(root, low, steps)
 
     @property
@@ -85,13 +95,13 @@ class Fronts(Fold[Front]):
 
     def extended(self, cell: Cell, below: Front | None) -> Front:
         """With the cell's event."""
-        time, begins = cell.times
-        if self._counts is None:
-            return below or Front(begins, ((begins, (begins,)),), ())
-        time = time if self._counts[cell.label] else BEGINNING
+        time, begins, _ = cell.times
+        time = time if self._counts is not None and self._counts[cell.label] else BEGINNING
         if below is None:
-            key = _with(_with((), time, self._end), begins, self._end)
+            key = _with((), time, self._end)
             return Front(key[0] if key else BEGINNING, ((begins, key),), ())
+        if self._everywhere:
+            below = Front(below.last, _lowered(below.having, begins), _lowered(below.others, begins))
         if time in {self._end, BEGINNING}:
             return below
         having = below.having if below.last == time else _later(below.having, time)
@@ -107,6 +117,11 @@ class Fronts(Fold[Front]):
         having = [each.having for each in values if each.last == last]
         others = [each.others if each.last == last else each.having + each.others for each in values]
         return Front(last, *(_foremost(itertools.chain.from_iterable(some)) for some in (having, others)))
+
+
+def _lowered(matches: Foremost, begins: int) -> Foremost:
+    """With an event that begins at a time."""
+    return _foremost((min(start, begins), times) for start, times in matches) if matches and begins < matches[0][0] else matches
 
 
 def _later(matches: Foremost, time: int) -> Foremost:
@@ -125,28 +140,44 @@ class Begun(NamedTuple):
     begins: int
 
 
-State = Key | Begun
-"""What of a key has been read; or the part has been."""
+class Reading(NamedTuple):
+    """What has been read of a part, from its end on: times of a key; and the least time at which one of the events begins, where any may say it."""
+
+    times: Key
+    begins: int
+
+
+State = Reading | Begun
 
 
 class Nexts:
-    """The matches of a part that end at one time, and are next after something. matches: the foremost. histories: whether these are compared."""
+    """The matches of a part that end at one time, and are next after something.
 
-    def __init__(self, matches: Foremost, end: int, *, histories: bool) -> None:
+    matches: the foremost. histories: whether these are compared. everywhere: whether any event may say where a match begins, else the first one does.
+    """
+
+    def __init__(self, matches: Foremost, end: int, *, histories: bool, everywhere: bool) -> None:
         self._end = end
         self._histories = histories
-        starts = [start for start, _ in matches[1:]]
-        self._least = {key: least for (_, key), least in zip(matches, [*starts, BEGINNING], strict=True)}
+        self._everywhere = everywhere
+        self.start = Reading((), end)
+        foremost = _foremost(matches, self._key)
+        starts = [start for start, _ in foremost[1:]]
+        self._least = {self._key(match): least for match, least in zip(foremost, [*starts, BEGINNING], strict=True)}
         self._prefixes = {key[:length] for key in self._least for length in range(len(key) + 1)}
 
-    def after(self, state: Key, times: tuple[int, int], *, shown: bool, begins: bool) -> State | None:
+    def _key(self, match: tuple[int, Key]) -> Key:
+        return () if self._histories and match[0] == self._end else _whole(match)
+
+    def after(self, state: Reading, times: Times, *, shown: bool, begins: bool) -> State | None:
         """The state behind an event with such places in the part; None where no match that is next goes on so."""
-        if self._histories and shown:
-            state = _with(state, times[0], self._end)
+        read = _with(state.times, times[0], self._end) if self._histories and shown else state.times
         if not begins:
-            return state if state in self._prefixes else None
-        key = _with(state, times[1], self._end) if self._histories else (times[1],)
-        return Begun(self._least[key], times[1]) if key in self._least else None
+            begun = min(state.begins, times[1]) if self._everywhere else state.begins
+            return Reading(read, begun) if read in self._prefixes else None
+        start = min(state.begins, times[1])
+        least = self._least.get(self._key((start, read)))
+        return None if least is None else Begun(least, start)
 
 
 class Following(Restriction[State]):

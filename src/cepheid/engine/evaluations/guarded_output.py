@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cepheid.automata.transition import HIDDEN
 from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.evaluations.guarded_choice import Best
 from cepheid.engine.evaluations.guarded_graph import paths
@@ -35,13 +36,12 @@ class Shown:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._hidden = {number for number, mark in enumerate(program.label_sets) if not mark}
+        self._stays = [bool(mark) or HIDDEN in parts for mark, parts in program.automaton.labels]
 
     def match(self, path: list[Cell]) -> Found:
         """What a match shows of its cells, the last event first; events inside that it hides are not in it."""
-        cells = [(cell.position, self._program.shown[cell.label]) for cell in reversed(path)]
-        kept = [cell for place, cell in enumerate(cells) if place in {0, len(cells) - 1} or cell[1] not in self._hidden]
-        return tuple(position for position, _ in kept), tuple(label for _, label in kept)
+        kept = [cell for place, cell in enumerate(reversed(path)) if place in {0, len(path) - 1} or self._stays[cell.label]]
+        return tuple(cell.position for cell in kept), tuple(self._program.shown[cell.label] for cell in kept)
 
 
 class Distinct:

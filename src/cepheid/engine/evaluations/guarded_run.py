@@ -15,6 +15,7 @@ from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS, BlockRun
 from cepheid.engine.evaluations.counting import wider
 from cepheid.engine.evaluations.guarded import Guarded, GuardedCounts
+from cepheid.engine.evaluations.guarded_begins import GuardedBegins
 from cepheid.engine.evaluations.guarded_cells import check
 from cepheid.engine.evaluations.guarded_sample import spread
 from cepheid.engine.evaluations.guarded_tables import CELL, MACRO_BITS, MACROS_MASK, GuardTables, UnknownError
@@ -380,7 +381,12 @@ def guarded_counts(program: Program, **bounds: Unpack[Bounds]) -> AnyEvaluation:
 
 
 def latest(program: Program, bounds: Bounds) -> AnyEvaluation:
-    """An evaluation of any program of spans; with a limit of 1 it gives the match with the greatest start of each trigger."""
+    """An evaluation of any program of spans; with a limit of 1 it gives the match with the greatest start of each trigger.
+
+    Where any event may say where a match begins it gives the one that begins last, from there.
+    """
+    if program.automaton.begins is not None:
+        return negating(program, GuardedBegins(program, **bounds), latest, bounds)
     return guarded(program, **bounds) if program.automaton.compares else Evaluation(program, **bounds)
 
 

@@ -392,7 +392,7 @@ class _Making:
     def make(self, kind: int, line: list[int]) -> None:
         """One more line; raises ValueError or LookupError where it cannot be."""
         if kind == CELL:
-            self._cell(*line[:6])
+            self._cell(*line)
         elif kind == NODE:
             cell = self._earlier(line[0], Cell)
             self._node(cell.key, cell, line[1:3], self.latest[line[0]])
@@ -405,11 +405,11 @@ class _Making:
             demand(kind == APPEND)
             self._append(*line[:3])
 
-    def _cell(self, serial: int, position: int, label: int, child: int, time: int, begins: int) -> None:
-        demand(
-            inside(np.array([serial, position]), 0, NUMBER_LIMIT), 0 <= label < self._labels, child == -1 or self.latest[child] < position
-        )
-        self._put(Cell(serial, position, label, None if child == -1 else self._earlier(child, Node), (time, begins)), position)
+    def _cell(self, serial: int, position: int, label: int, child: int, *times: int) -> None:
+        time, begins, place = times
+        demand(inside(np.array([serial, position]), 0, NUMBER_LIMIT), 0 <= label < self._labels, 0 <= place <= position)
+        demand(child == -1 or self.latest[child] < position)
+        self._put(Cell(serial, position, label, None if child == -1 else self._earlier(child, Node), (time, begins, place)), position)
 
     def _node(self, key: tuple[int, int], what: Cell | Stretch, below: list[int], latest: int) -> None:
         left, right = (None if number == -1 else self._earlier(number, Node) for number in below)

@@ -16,6 +16,7 @@ from cepheid.automata.alphabet import Scope
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now, reads
 from cepheid.automata.transform import cubes
+from cepheid.automata.transition import HIDDEN
 from cepheid.engine.evaluations.guarded_indexes import ALL, ORDER, Question
 from cepheid.engine.evaluations.transitions import LABEL_LIMIT
 from cepheid.engine.letters.encoded import ONE_WORD_DIGITS, is_two_words
@@ -156,6 +157,8 @@ class GuardTables:
     def __init__(self, program: Program) -> None:
         if program.automaton.parts:
             raise UnknownError("inside the pattern a strategy or THEN chooses among the matches of a part")
+        if any(HIDDEN in parts for _, parts in program.automaton.labels):
+            raise UnknownError("events that PROJECT hides may say where a match begins")
         self.program = program
         self.regions = Regions(program.automaton)
         self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(program.asked)}

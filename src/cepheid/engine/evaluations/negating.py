@@ -55,14 +55,15 @@ class Negating(Around):
         super().__init__(evaluation)
         self._negated = [(Program(each.automaton), _within(each, program, bounds)) for each in program.automaton.negated]
         # Where events began, and the first place of that time (True); and how far negated patterns had come: for those that ask for it.
-        self._begun = {each.timed: Past() for each in program.automaton.negated if each.earlier}
-        self._begun_by = [self._begun[each.timed] if each.earlier else None for each in program.automaton.negated]
-        asked = {each for each in program.asked if isinstance(each, Derived) and not each.rises}
+        negated = program.automaton.negated
+        self._begun = {each.timed: Past() for each in negated if each.earlier and (each.timed or each.automaton.begins is None)}
+        self._begun_by = [self._begun[each.timed] if each.earlier and each.automaton.begins is None else None for each in negated]
+        asked = {each for each in program.asked if isinstance(each, Derived) and each.number >= 0 and not each.rises}
         self._past = {each.number: (each, Past()) for each in asked}
         self._window = None if program.automaton.compares_all else bounds.get("window")
         self._start = start
         self._runs = [start(*each) for each in self._negated]
-        ends = [number for number, each in enumerate(program.automaton.negated) if each.ends]
+        ends = [number for number, each in enumerate(negated) if each.ends]
         self._ends = dict(zip(ends, itertools.count(1 + len(self._runs)), strict=False))
         self._ended = Ended(len(self._runs), ends=len(ends), timed=bool(ends) or True in self._begun)
 
@@ -73,7 +74,7 @@ class Negating(Around):
         begins = {False: _begins(events) if self._pasts else seen.places}
         for timed, past in self._begun.items():
             if timed:
-                begins[True] = seen.keep_times(begins[False], past)
+                begins[True] = made[Derived("begin of time")] = seen.keep_times(begins[False], past)
             else:
                 seen.keep(begins[False], past)
         for number, run in enumerate(self._runs):
@@ -333,8 +334,8 @@ class _Segments:
     def latest(self, number: int, chunks: Iterator[Chunk], begun: Past | None, *, ends: bool) -> tuple[Array, Array]:
         """Of each event the greatest start of the matches in these chunks that have ended, with it or before it.
 
-        begun: where events began, of a pattern that may begin before the event that is read first: then the chunks have all its intervals. ends: not
-        their starts, but the first places of the times at which they end.
+        begun: where events began, of a pattern that may begin before the event that is read first: then the chunks have all its intervals; None also
+        where these are from where matches begin. ends: not their starts, but the first places of the times at which they end.
         """
         starts: Array = np.zeros(len(self.places), np.int64)
         for chunk in chunks:

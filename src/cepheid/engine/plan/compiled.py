@@ -344,9 +344,12 @@ class Compiled:
         if not self.absences:
             return guarantee
         kept = "matches of the last d that wait" if self.waits else "events of the last d"
+        # Where any event may say where a match of it begins, one pass finds the one that begins last.
+        passes = any(absence.program.automaton.begins is not None for absence in self.absences)
+        anywhere = ", O(r) at events that end it, r = marked events of its matches" if passes else ""
         return dataclasses.replace(
             guarantee,
-            update=f"{guarantee.update}; and O(m) of each absence",
+            update=f"{guarantee.update}; and O(m) of each absence{anywhere}",
             state=f"{guarantee.state}; and of each partition the {kept}, d = the longest time of an absence",
         )
 

@@ -10,7 +10,6 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from cepheid.automata import construct, span_program
-from cepheid.automata.construct import unsupported
 from cepheid.engine.evaluations.absence import Absence
 from cepheid.engine.evaluations.method import CHOOSING, Task
 from cepheid.engine.plan.compiled import Compiled
@@ -110,9 +109,8 @@ def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
     negated, bounds = hoist(absence.negated)
     bounds &= Windows(window=absence.duration)
     assert bounds.window is not None
-    program, earlier = span_program(construct(negated, schema)), begins_earlier(negated)
-    if begins_anywhere(negated):
-        raise unsupported(negated, what="a negated ALL with an event that a match makes")
+    begins = logical.Begin.of("place") if begins_anywhere(negated) else None
+    program, earlier = span_program(construct(negated, schema), begins), begins_earlier(negated) and begins is None
     return Absence(program, bounds.window, bounds.count, absence.duration, absence.from_start, earlier)
 
 

@@ -40,14 +40,17 @@ def begun(chunks: Iterator[Chunk], labels: Sequence[frozenset[str]], begins: Cal
 
 
 def _from_begin(chunk: Chunk, begins: Array, hidden: int) -> Chunk:
-    """All events of a match begin where it begins or later."""
+    """All events of a match begin where it begins or later. Those inside that are hidden have said so, and go."""
     starts = np.minimum.reduceat(begins, chunk.offsets[:-1])
     earlier = starts < chunk.starts
-    lengths = np.diff(chunk.offsets) + earlier
+    ends = np.zeros(len(chunk.positions), np.bool_)
+    ends[chunk.offsets[:-1]] = ends[chunk.offsets[1:] - 1] = True
+    kept = ends | (chunk.labels != hidden)
+    lengths = np.add.reduceat(kept, chunk.offsets[:-1], dtype=np.int64) + earlier
     offsets = offsets_of(lengths)
     own = np.ones(int(offsets[-1]), np.bool_)
     own[offsets[:-1][earlier]] = False
     positions, labels = np.empty(len(own), chunk.positions.dtype), np.full(len(own), hidden, chunk.labels.dtype)
-    positions[own], labels[own] = chunk.positions, chunk.labels
+    positions[own], labels[own] = chunk.positions[kept], chunk.labels[kept]
     positions[~own] = starts[earlier]
     return Chunk(offsets, positions, labels, chunk.segments)
