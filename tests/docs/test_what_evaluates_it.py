@@ -9,7 +9,6 @@ import pytest
 from what_runs_where import ROWS, Row
 
 import cepheid
-from cepheid.errors import NotSupportedError
 from cepheid.testing import events
 
 EVENTS = events("A1(v=4,k=1) A2(v=6,k=1) B3(v=7,k=1) B4(v=9,k=1) C5(v=1,k=1) C6(v=1,k=1) D7(v=1,k=1)")
@@ -28,11 +27,7 @@ END = dt.datetime(1970, 1, 1, 1, tzinfo=dt.UTC)
 def test_the_engine_evaluates_what_the_table_says(row: Row) -> None:
     query = cepheid.query(row.query)
     defined = query.run(TIMED, engine="reference", until=END)
-    if row.embedded == "yes":
-        # RESTRICTED gives any of the matches with one interval.
-        alike = (lambda match: (match.start, match.end)) if "RESTRICTED" in row.query else repr
-        assert sorted(map(alike, query.run(TIMED, until=END))) == sorted(map(alike, defined))
-    else:
-        assert row.embedded == "definition"
-        with pytest.raises(NotSupportedError):
-            query.run(TIMED, until=END)
+    assert row.embedded == "yes"
+    # RESTRICTED gives any of the matches with one interval.
+    alike = (lambda match: (match.start, match.end)) if "RESTRICTED" in row.query else repr
+    assert sorted(map(alike, query.run(TIMED, until=END))) == sorted(map(alike, defined))

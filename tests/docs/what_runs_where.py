@@ -10,7 +10,7 @@ HEAD = ("construct", "for example", "embedded", "Spark batch", "Spark stream")
 
 
 class Row(NamedTuple):
-    """A construct, a query that has it, and where it runs: "yes", "no", or by the "definition" alone."""
+    """A construct, a query that has it, and where it runs: "yes" or "no"."""
 
     construct: str
     query: str

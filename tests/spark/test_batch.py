@@ -310,12 +310,6 @@ BAD = {
         cepheid.InputError,
         "late=True gives the late events of a stream, and this DataFrame is not a stream",
     ),
-    "count": (
-        {},
-        "SELECT COUNT(*) WHERE A ; B NOT FOLLOWED BY C FOR 5s FROM START",
-        cepheid.NotSupportedError,
-        "COUNT(*) of matches that NOT FOLLOWED BY .. FROM START decides one by one",
-    ),
     "order-list": ({"order": ["K", "many"]}, "A ; B", cepheid.SchemaError, "cannot be ordered by `many`: array<bigint>"),
     "index": ({"positions": True}, "A AS x ; B", cepheid.SchemaError, "two attributes named `$index`"),
 }

@@ -55,7 +55,7 @@ class QueryFragment:
     whether `:` stands anywhere. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. many: over more,
     too, with arithmetic, OR and NOT. previous: prev. lag: attributes of events before. index: conditions on $index.
     spans: whether windows inside are all of events, around sequences.
-    from_start: how often an absence counts from the start of a match (not with ANY, limits and counts).
+    from_start: how often an absence counts from the start of a match (not with ANY and limits).
     absence, partition, having, consume, limit, count: how often a query has that clause (another NOT FOLLOWED BY after one), from 0 to 1. unit: of
     durations in the text ("" for a numeric time column, else for example "s"). models: the time models of queries with THEN ("" is the default).
     layers: most EVENT definitions.
@@ -170,7 +170,7 @@ STARTING = dataclasses.replace(
     operators=(*ENGINE.operators, ("select", 1), ("gap", 2), ("without", 2)),
     strategies=("", "", "ALL", "STRICT", "NXT", "LAST", "MAX"),
     from_start=0.6,
-    count=0.0,
+    count=0.2,
     limit=0.0,
 )
 """Absences, most of them counted from the start of a match."""
@@ -395,7 +395,7 @@ class QueryGenerator:
         if started and strategy == "ANY":
             strategy = ""  # which match it takes is open, and so is whether that one is given
         # One match is nothing to count.
-        counted = random.random() < fragment.count and strategy not in {"ANY", "RESTRICTED"} and not started
+        counted = random.random() < fragment.count and strategy not in {"ANY", "RESTRICTED"}
         targets = "COUNT(*)" if counted else self._targets(pattern)
         clauses = [f"SELECT {strategy} {targets}" if strategy else f"SELECT {targets}", f"WHERE {where}"]
         if self.keys and random.random() < (0.7 if fragment.layers else fragment.partition):

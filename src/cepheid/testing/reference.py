@@ -222,12 +222,13 @@ class _Stream:
         """Whether a match is given: not where an absence has been broken, not yet where one may still be; complete: up to when events are known."""
         state: State = "given"
         for absence, breaking in self.absences:
-            time = self.events[match.start if absence.from_start else match.end].time
-            if time is None:
+            time, end = self.events[match.start if absence.from_start else match.end].time, self.events[match.end].time
+            if time is None or end is None:
                 raise InputError("NOT FOLLOWED BY needs events with times", help="give each event a time")
-            deadline = time + absence.duration
-            if any(match.end < other.start and (self.events[other.end].time or 0) <= deadline for other in breaking):
+            if any(match.end < other.start and (self.events[other.end].time or 0) <= time + absence.duration for other in breaking):
                 return "vetoed"
+            # The matches of an event are counted together: once the last that could be among them is decided.
+            deadline = (end if self.plan.count else time) + absence.duration
             if complete != "end" and (complete is None or complete < deadline):
                 state = "undecided"
         return state

@@ -35,7 +35,7 @@ class ChosenCount(Around):
 
 
 def counted(chunk: Chunk) -> Chunk:
-    """One match of one mark for each trigger of a chunk that is not empty: its event, and the number of its matches."""
+    """One match of one mark for each trigger of a chunk: its event, and the number of its matches."""
     first = chunk.triggers
     limbs = np.zeros((len(first), 2), np.uint64)
     limbs[:, 0] = np.diff(first, append=len(chunk))

@@ -63,7 +63,7 @@ class Lines:
 class WaitingMatches:
     """The matches of a query with absences FROM START that are not decided yet.
 
-    absences: all of the query. at_end: they wait from their ends on, so that those of one event are decided together.
+    absences: all of the query. at_end: they wait from their ends on, so that those of one event are decided together (COUNT(*), EVENT definitions).
     """
 
     def __init__(self, absences: Sequence[Absence], *, at_end: bool = False) -> None:

@@ -200,7 +200,12 @@ class Compiled:
     @property
     def judges(self) -> bool:
         """Whether the evaluation lists all matches, and `engine.run.having` does what comes after that."""
-        return self.plan.having is not None or self.earlier
+        return self.plan.having is not None or self.earlier or self.counts_later
+
+    @property
+    def counts_later(self) -> bool:
+        """Whether COUNT(*) counts what absences FROM START leave of the matches of a trigger, once they are decided."""
+        return self.plan.count and self.waits
 
     @property
     def written(self) -> tuple[str, ...]:

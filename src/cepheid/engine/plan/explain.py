@@ -290,6 +290,7 @@ def evaluation_text(compiled: Compiled) -> str:
         "strategy": compiled.plan.strategy.value + (f", at most {compiled.limit} per trigger" if compiled.limit is not None else ""),
         "begins": _begins(compiled),
         "having": _having(compiled),
+        "counts": _count(compiled),
         "consumes": CONSUMES[compiled.consume],
         "absences": absences_text(compiled),
         "given": _given(compiled, unit),
@@ -323,6 +324,11 @@ def _having(compiled: Compiled) -> str:
     """The condition of HAVING, and what it costs; "" without one."""
     having = compiled.plan.having
     return "" if having is None else f"{describe_expression(having.expression)}: {_listed(compiled, ' and judged')}"
+
+
+def _count(compiled: Compiled) -> str:
+    """What it costs to count matches that are decided one by one; "" elsewhere, and where something else says it."""
+    return _listed(compiled, "") if compiled.counts_later and compiled.plan.having is None and not compiled.earlier else ""
 
 
 def _listed(compiled: Compiled, judged: str) -> str:
@@ -369,6 +375,8 @@ def keys_text(compiled: Compiled) -> str:
 def _given(compiled: Compiled, unit: int | None) -> str:
     """When matches are given, with absences; those of EVENT definitions come before its own."""
     by_end, by_start = (compiled.settled + longest(compiled.absences, from_start=each) for each in (False, True))
+    if compiled.counts_later:
+        return f"once event time has passed the match's end by {_duration(max(by_end, by_start), unit)}: those of an event are counted together"
     waits = any(layer.absences for layer in compiled.layers) or any(not each.from_start for each in compiled.absences)
     after_end = f"the match's end by {_duration(by_end, unit)}" if waits else ""
     after_start = f"its start by {_duration(by_start, unit)}" if compiled.waits else ""

@@ -1,7 +1,6 @@
 """From a bound plan to a compiled query: the windows that the kernel bounds, the method and its program, the limit.
 
-Comes in: a bound `QueryPlan`. Goes out: `Compiled`, immutable. Parts that this evaluation does not support raise `NotSupportedError` with the
-operator's name and place, and the alternative (the reference). The table of fragments and guarantees is in engine.md, section 4.
+Comes in: a bound `QueryPlan`. Goes out: `Compiled`, immutable. The table of fragments and guarantees is in engine.md, section 4.
 """
 
 from __future__ import annotations
@@ -14,19 +13,17 @@ from cepheid.engine.evaluations.absence import Absence
 from cepheid.engine.evaluations.method import CHOOSING, Task
 from cepheid.engine.plan.compiled import Compiled
 from cepheid.engine.plan.methods import choose
-from cepheid.errors import REFERENCE_HELP, CepheidError, NotSupportedError
+from cepheid.errors import CepheidError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.absence import take_out
 from cepheid.logical.beginnings import begins_anywhere, begins_earlier
 from cepheid.logical.durations import longest, widest
 from cepheid.logical.rewrite import rewrite
-from cepheid.logical.tree import walk
 from cepheid.logical.variables import defined
 from cepheid.logical.windows import Windows, hoist
 
 if TYPE_CHECKING:
-    from cepheid.errors import Span
     from cepheid.logical.plan import QueryPlan
     from cepheid.schema import EventSchema
 
@@ -37,11 +34,9 @@ ONE = frozenset({Strategy.ANY, Strategy.RESTRICTED})
 def compile_plan(plan: QueryPlan) -> Compiled:
     """The evaluation of a bound plan.
 
-    Raises NotSupportedError outside the fragment (most patterns; every SELECT, PARTITION BY, CONSUME BY and LIMIT; absences around it),
-    LimitError past a limit of rewriting or construction.
+    Raises NotSupportedError as `construct`, LimitError past a limit of rewriting or construction.
     """
     try:
-        check_supported(plan)
         rewritten = rewrite(plan)
         body, around = take_out(rewritten.pattern)
         absences = tuple(absence_of(absence, plan.schema) for absence in around)
@@ -49,8 +44,10 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         earlier = begins_earlier(body)
         consume = plan.consume if plan.partition_by or plan.consume is Consumption.NONE else Consumption.PARTITION
         # What HAVING leaves out is no match: with it the evaluation lists all, and `run.having` does what comes after it. So it does where the events
-        # of a match do not say where it begins; so which of them start last is known there.
-        judges = plan.having is not None or earlier
+        # of a match do not say where it begins; so which of them start last is known there. And where matches are counted, some of which an absence
+        # FROM START may veto.
+        whole = earlier or (plan.count and any(absence.from_start for absence in absences))
+        judges = plan.having is not None or whole
         unknown = earlier and plan.strategy is Strategy.RESTRICTED
         chooses = plan.strategy if unknown or (judges and consume is not Consumption.NONE and plan.strategy in CHOOSING) else None
         strategy = plan.strategy if chooses is None else Strategy.ALL
@@ -61,7 +58,7 @@ def compile_plan(plan: QueryPlan) -> Compiled:
             pattern, bounds = hoist(pattern.pattern)
             unbounded = bounds == Windows()
         method, program, refusals = choose(
-            Task(_listed(plan, whole=chooses is not None, earlier=earlier), strategy, pattern, unbounded=unbounded)
+            Task(_listed(plan, compared=chooses is not None, whole=whole), strategy, pattern, unbounded=unbounded)
         )
         if program.single and not earlier and plan.schema.time_column is not None:
             bounds &= Windows(window=0)  # what is known of an event is then given back as soon as time has passed
@@ -92,16 +89,16 @@ def compile_plan(plan: QueryPlan) -> Compiled:
     )
 
 
-def _listed(plan: QueryPlan, *, whole: bool, earlier: bool) -> QueryPlan:
-    """What the evaluation of a plan is to do: with HAVING it lists matches also where they are counted. whole: they have all their variables.
+def _listed(plan: QueryPlan, *, compared: bool, whole: bool) -> QueryPlan:
+    """What the evaluation of a plan is to do: with HAVING it lists matches also where they are counted. compared: they have all their variables.
 
-    earlier: matches may begin before their events; then they are listed too, and have all their variables.
+    whole: they are listed and have all their variables, whatever is asked.
     """
-    if earlier:
+    if whole:
         return dataclasses.replace(plan, count=False, measures=(), having=None, variables=tuple(sorted(defined(plan.pattern))))
     if plan.having is None:
         return plan
-    return dataclasses.replace(plan, count=False, measures=plan.computed if plan.count or whole else plan.measures)
+    return dataclasses.replace(plan, count=False, measures=plan.computed if plan.count or compared else plan.measures)
 
 
 def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
@@ -112,19 +109,3 @@ def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
     begins = logical.Begin.of("place") if begins_anywhere(negated) else None
     program, earlier = span_program(construct(negated, schema), begins), begins_earlier(negated) and begins is None
     return Absence(program, bounds.window, bounds.count, absence.duration, absence.from_start, earlier)
-
-
-# ------------------------------------------------------------------------------------------------------------------ what is supported
-
-
-def check_supported(plan: QueryPlan) -> None:
-    """Raise NotSupportedError for the clauses of a query that this evaluation does not have, with their place; patterns say it themselves."""
-    counted = (
-        next((node for node in walk(plan.pattern) if isinstance(node, logical.Absence) and node.from_start), None) if plan.count else None
-    )
-    if counted is not None:
-        raise _unsupported(plan, "COUNT(*) of matches that NOT FOLLOWED BY .. FROM START decides one by one", counted.span)
-
-
-def _unsupported(plan: QueryPlan, what: str, span: Span) -> NotSupportedError:
-    return NotSupportedError(f"{what} is not supported by the automaton engine", text=plan.text or None, span=span, help=REFERENCE_HELP)

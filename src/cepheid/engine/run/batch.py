@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from cepheid.engine.evaluations.absence import Ends, any_vetoed, longest, undecided
 from cepheid.engine.evaluations.base import collect
+from cepheid.engine.evaluations.chosen_count import counted
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.input.keys import group, key_codes, key_table
 from cepheid.engine.input.lags import lagged_table
@@ -137,9 +138,11 @@ def run(
         del read, chunks, evaluation, maker, times  # PERF: the matches get their memory, for new memory costs more than what is done to it
         return dataclasses.replace(_matches(compiled, events, found, where), null_keys=null_count, warnings=types.warnings)
     found = chunk_of(found)
-    given, waiting = _decided(compiled, followers, times, found, where, until=until)
-    open_matches = _matches(compiled, events, found.take(waiting), where)
-    matches = _matches(compiled, events, found.take(given), where)
+    given, waiting = (found.take(those) for those in _decided(compiled, followers, times, found, where, until=until))
+    if compiled.counts_later:
+        given, waiting = counted(given), counted(waiting)
+    open_matches = _matches(compiled, events, waiting, where)
+    matches = _matches(compiled, events, given, where)
     return dataclasses.replace(matches, null_keys=null_count, waiting=open_matches, warnings=types.warnings)
 
 
@@ -221,7 +224,8 @@ def _decided(
         late = np.zeros(len(found), np.bool_)
         if not isinstance(until, str):
             for absence in compiled.absences:
-                late |= undecided(starts if absence.from_start else ends.times, until, absence.duration)
+                since = starts if absence.from_start and not compiled.counts_later else ends.times
+                late |= undecided(since, until, absence.duration)
         return np.flatnonzero(~veto & ~late), np.flatnonzero(~veto & late)
     first = found.triggers
     triggers = where.ends(found, found.ends, times).take(first)

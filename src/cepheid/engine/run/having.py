@@ -104,7 +104,7 @@ class Having:
     def _after(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         """What is given of the matches that are left. Of a trigger that goes on in the next chunk a number is kept, or the rows that were shown."""
         if self.compiled.plan.count:
-            return _counts(chunks)
+            return chunks if self.compiled.counts_later else _counts(chunks)
         if self._projection is not None:
             chunks = _filled(distinct(chunks, self._projection))
         return chunks if self.compiled.limit is None else _limited(chunks, self.compiled.limit)

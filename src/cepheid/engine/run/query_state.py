@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from cepheid.engine.evaluations.absence import ALWAYS, AbsenceState
 from cepheid.engine.evaluations.base import collect
+from cepheid.engine.evaluations.chosen_count import counted
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.waiting_matches import Lines, WaitingMatches, marks_of
 from cepheid.engine.input.order import NEVER
@@ -178,7 +179,7 @@ class QueryState:
             if compiled.absences
             else None
         )
-        self.waiting = WaitingMatches(compiled.absences, at_end=at_end) if compiled.waits else None
+        self.waiting = WaitingMatches(compiled.absences, at_end=at_end or compiled.plan.count) if compiled.waits else None
         # Places in the stream up to which events are used up: of all of them, or for each slot. A snapshot has none of it, for the next trigger
         # says it again.
         # With HAVING the evaluation goes on with them, for they may turn out not to be used up.
@@ -369,7 +370,8 @@ class QueryState:
         assert self.absences is not None
         found = self.waiting.ready(now, self.absences.completed)
         slots, segments = np.unique(found.slots, return_inverse=True)
-        return self.measured(self.shown(dataclasses.replace(found.chunk, segments=segments.astype(np.int32)), slots))
+        chunk = dataclasses.replace(found.chunk, segments=segments.astype(np.int32))
+        return self.measured(self.shown(counted(chunk) if self.compiled.counts_later else chunk, slots))
 
     def shown(self, found: Chunk, slots: Array) -> Matches:
         """A chunk as matches, without measures, in its order; slots: of its segments."""
