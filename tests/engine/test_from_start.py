@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.errors import BindError, NotSupportedError
+from cepheid.engine.plan import compiled
+from cepheid.errors import BindError, LimitError
 from cepheid.testing import events, generators
 from cepheid.testing.differential import answers, check, draw, rows_of, ways_of
 
@@ -87,13 +88,30 @@ def test_events_that_a_waiting_match_shows_are_kept() -> None:
         assert len(given) > 20
 
 
-def test_what_is_decided_one_by_one_is_not_counted() -> None:
+def test_the_matches_of_an_event_are_counted_together() -> None:
+    """Once the last match that could end there is decided; some of them are vetoed by then."""
     query = cepheid.query("SELECT COUNT(*) WHERE A ; B NOT FOLLOWED BY C FOR 5 FROM START")
-    with pytest.raises(NotSupportedError, match="COUNT") as error:
-        query.run(events("A1 B2"))
-    assert 'engine="reference"' in str(error.value)
-    assert [match.measures["count"] for match in query.run(events("A1 A2 B3 C6 D9"), engine="reference")] == []
-    assert [match.measures["count"] for match in query.run(events("A1 A2 B3 C7 D9"), engine="reference")] == [1]
+
+    def counts(matches: cepheid.Matches) -> list[tuple[int, int]]:
+        return [(match.end, match.measures["count"]) for match in matches]
+
+    for engine in ("compiled", "python", "reference"):
+        assert counts(query.run(events("A1 A2 B3 C6 D9"), engine=engine)) == []
+        assert counts(query.run(events("A1 A2 B3 C7 D9"), engine=engine)) == [(2, 1)]
+        waits = query.run(events("A1 A2 B3 C7"), engine=engine)
+        assert (counts(waits), counts(waits.undecided)) == ([], [(2, 1)]), "A2 is decided, and more A before B3 could be decided later"
+    recognizer = query.recognizer(SCHEMA)
+    stream = pa.Table.from_pylist(events("A1 A2 B3 B4 C7 D8 D9 D10"), schema=SCHEMA)
+    given = [counts(recognizer.push(stream.slice(place, 1))) for place in range(len(stream))]
+    assert given == [[], [], [], [], [], [], [(2, 1)], [(3, 1)]]
+
+
+def test_more_than_can_be_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "MAX_LISTED", 100)
+    query = cepheid.query("SELECT COUNT(*) WHERE A+ ; B NOT FOLLOWED BY C FOR 5 FROM START")
+    with pytest.raises(LimitError, match="MAX_LISTED"):
+        query.run(events(" ".join(f"A{time}" for time in range(10)) + " B10"))
+    assert [match.measures["count"] for match in query.run(events("A1 A2 A3 B4"), until="end")] == [7]
 
 
 @pytest.mark.parametrize(
