@@ -52,6 +52,11 @@ QUERIES = {
     "least compared": "SELECT * WHERE A AS x THEN (B+ AS y ;[<= 9 seconds] C AS z) PARTITION BY k WITHIN 15 seconds TIME MODEL COMPLETE_HISTORY",
     "made next": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 8 seconds) SELECT p.v AS v, c.v AS w"
     " WHERE C AS c THEN P AS p PARTITION BY k WITHIN 20 seconds TIME MODEL ACTIVE_OFFICE",
+    "made refused": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 8 seconds) SELECT a.v AS v, b.v AS w"
+    " WHERE A AS a ; NOT (P ALL C) ; B AS b PARTITION BY k WITHIN 20 seconds",
+    "made least": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 8 seconds) SELECT p.v AS v, c.v AS w"
+    " WHERE B AS b THEN (P AS p ALL C AS c) PARTITION BY k WITHIN 20 seconds TIME MODEL COMPLETE_HISTORY",
+    "counted later": "SELECT COUNT(*) WHERE A ; B NOT FOLLOWED BY C FOR 9 seconds FROM START PARTITION BY k WITHIN 12 seconds",
 }
 """One of each method of evaluation, with an absence, with measures, with THEN, and those that compare events and are over matches as events."""
 

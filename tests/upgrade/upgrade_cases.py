@@ -63,8 +63,17 @@ QUERIES = {
     " SELECT * WHERE C AS z THEN P AS p ; D AS w PARTITION BY k WITHIN 20 seconds TIME MODEL POINT",
     "made_first": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
     " SELECT * WHERE C AS z THEN P AS p ; D AS w PARTITION BY k WITHIN 20 seconds TIME MODEL ACTIVE_OFFICE",
+    "made_refused": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
+    " SELECT * WHERE A AS w ; NOT (P ALL (C OR D)) ; B AS z PARTITION BY k WITHIN 20 seconds",
+    "made_least": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
+    " SELECT * WHERE C AS z THEN (P AS p ALL D AS w) PARTITION BY k WITHIN 20 seconds TIME MODEL COMPLETE_HISTORY",
+    "made_hidden": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
+    " SELECT * WHERE (PROJECT z (P ; C AS z)) ALL D AS w PARTITION BY k WITHIN 20 seconds",
+    "made_alike": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
+    " SELECT * WHERE (PROJECT z (P ; C AS z)) AND (PROJECT z ((P ALL D) ; C AS z)) PARTITION BY k WITHIN 20 seconds",
     "made_restricted": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
     " SELECT RESTRICTED * WHERE P AS p ; D AS w PARTITION BY k WITHIN 20 seconds CONSUME BY PARTITION",
+    "count_from_start": f"SELECT COUNT(*) WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 9 seconds FROM START {KEYED}",
     "absence_from_start": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 9 seconds FROM START PARTITION BY k WITHIN 6 seconds",
     "absence": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 5 seconds PARTITION BY k WITHIN 9 seconds",
 }
@@ -75,6 +84,8 @@ LATENESS = {
     "made_later": "4s",
     "made_next": "4s",
     "made_first": "4s",
+    "made_least": "4s",
+    "made_hidden": "4s",
     "absence": "4s",
     "absence_from_start": "4s",
 }
@@ -82,6 +93,7 @@ BUCKETS = {
     "bucket": ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
     "bucket_absence": ["absence"],
     "bucket_from_start": ["absence_from_start"],
+    "bucket_counts": ["count_from_start"],
     "bucket_measures": ["measures"],
     "bucket_shared": ["match_graph", "last", "maximal", "absence"],  # queries that share their events
     "bucket_guarded": ["guarded", "guarded_count", "guarded_choice"],
@@ -92,6 +104,8 @@ BUCKETS = {
     "bucket_first": ["first_guarded", "least_guarded", "made_first"],
     "bucket_having": ["having"],
     "bucket_made": ["made", "made_later", "last"],
+    "bucket_made_least": ["made_refused", "made_least"],
+    "bucket_made_hidden": ["made_hidden", "made_alike"],
     "bucket_made_next": ["made_next", "made_restricted"],
     "bucket_alone": ["match_graph"],  # the events of one query alone
 }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps
     from cepheid.engine.evaluations.guarded_output import Found
+    from cepheid.engine.evaluations.guarded_state import Partition
 
 
 class LastBegin(Fold[int]):
@@ -47,11 +48,26 @@ class LastBegin(Fold[int]):
 class GuardedBegins(Guarded):
     """The run state of a program in which any event of a match may say where it begins; the interface is that of `Guarded`.
 
-    A trigger gives one match: from where the last one begins. O(cells and heap nodes that it reaches), whatever the limit.
+    A trigger gives one match: from where the last one begins. O(cells and heap nodes that it reaches), whatever the limit. What cannot begin after
+    that is given up, for only a match that begins later matters from then on.
     """
+
+    _last = -1
+
+    @property
+    def _bounded(self) -> bool:
+        return True
+
+    def _triggered(self, partition: Partition, root: Node | None) -> Node | None:
+        found = super()._triggered(partition, root)
+        if found is not None:
+            says = [bool(mark) for mark, _ in self.program.automaton.labels]
+            self._last = LastBegin(found, partition.low, self.steps, says).total
+            # A match begins where its first event stands, or before.
+            partition.rise(max(partition.low, self._last + 1))
+        return found
 
     def _given(self, root: Node, position: int) -> Iterator[tuple[Found, int]]:
         """Where the match begins that begins last, and the event that ends it; the labels say nothing."""
-        assert self._trigger is not None
-        says = [bool(mark) for mark, _ in self.program.automaton.labels]
-        yield ((LastBegin(root, self._trigger[1], self.steps, says).total, position), (0, 0)), 1
+        del root
+        yield ((self._last, position), (0, 0)), 1
