@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cepheid.automata.fragment import Fragment
-from cepheid.automata.products import product
+from cepheid.automata.products import product, staying
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now, Store
 from cepheid.logical import plan
 
@@ -85,7 +85,8 @@ def alike(states: States, guards: Guards, sides: tuple[Fragment, Fragment], name
             return dataclasses.replace(move, writes=move.writes | empty)
         return guards.asking(move, (Compares(Before(registers[says[0]]), "=", place),)) if sum(says) == 1 else move
 
-    return both.changed(compared)
+    found = both.changed(compared)
+    return staying(found) if any(everywhere) else found
 
 
 def _saying(states: States, guards: Guards, body: Fragment, register: int, *, everywhere: bool) -> Fragment:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 def product(states: States, left: Fragment, right: Fragment, *, apart: bool = False) -> Fragment:
     """Both runs at once, with equal marks (timed-cel, section 4).
 
-    Hidden marks inside are gone, so equal marks mean equal complex events. apart: one of them may begin first, with events that are hidden; what is
-    hidden of either one stays marked.
+    Hidden marks inside are gone, so equal marks mean equal complex events. apart: one of them may begin first, with events that are hidden.
     """
     outgoing: dict[int, list[Transition]] = {}
     for move in right.moves:
@@ -50,8 +49,7 @@ def product(states: States, left: Fragment, right: Fragment, *, apart: bool = Fa
                 moves.append(Transition(numbers[pair], numbers[target], *both))
     finals = frozenset(number for (a, b), number in numbers.items() if a in left.finals and b in right.finals)
     # A pair that is final on one side alone is a dead end: finals have no way out.
-    found = Fragment(numbers[start], finals, tuple(moves), all_pending((left, right)))
-    return staying(found) if apart else found
+    return Fragment(numbers[start], finals, tuple(moves), all_pending((left, right)))
 
 
 def staying(body: Fragment) -> Fragment:
