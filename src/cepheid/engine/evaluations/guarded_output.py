@@ -36,7 +36,8 @@ class Shown:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._stays = [bool(mark) or HIDDEN in parts for mark, parts in program.automaton.labels]
+        labels = zip(program.shown, program.automaton.labels, strict=True)
+        self._stays = [bool(program.label_sets[shown]) or HIDDEN in parts for shown, (_, parts) in labels]
 
     def match(self, path: list[Cell]) -> Found:
         """What a match shows of its cells, the last event first; events inside that it hides are not in it."""
