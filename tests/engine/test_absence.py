@@ -370,6 +370,20 @@ def test_snapshots_of_other_absences_and_damaged_ones() -> None:
     assert [match.start_time for match in recognizer.restore(snapshot).advance_time(8)] == [2]
 
 
+def test_an_event_that_waits_and_may_be_shown_was_kept() -> None:
+    """Else it would be looked for, once it is read, among events that are there."""
+    query = cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 5")
+    recognizer = query.recognizer(table("A0").schema)
+    recognizer.push(table("A0 C1 A2"))
+    snapshot, fingerprint = recognizer.snapshot(), recognizer._fingerprint()
+    sections = state.unpack(snapshot, fingerprint=fingerprint)
+    held = np.frombuffer(sections["held"], "<i8").reshape(4, -1).copy()
+    assert held[0, 1] != held[0, 0]
+    held[0, 1] = held[0, 0]
+    with pytest.raises(SnapshotError, match="do not fit together"):
+        recognizer.restore(state.pack({**sections, "held": held.tobytes()}, fingerprint=fingerprint))
+
+
 # ------------------------------------------------------------------------------------------------------------------------ errors
 
 

@@ -10,7 +10,7 @@ import pytest
 import cepheid
 from cepheid.engine.input import payload
 from cepheid.engine.run import batch, layered, made, member
-from cepheid.errors import CepheidError
+from cepheid.errors import CepheidError, LimitError
 from cepheid.logical.beginnings import has_made
 from cepheid.testing import events, generators
 from cepheid.testing.differential import WAYS, check, draw, matches_up_to
@@ -155,6 +155,34 @@ def test_what_any_event_may_begin(pattern, seed, cases):
         assert sorted(map(repr, [*pushed, *recognizer.flush()])) == expected
         matched += bool(expected)
     assert matched
+
+
+@pytest.mark.parametrize("pattern", ["A THEN (P ALL C)", "A ; NOT (P ALL C) ; B"])
+def test_what_no_match_can_come_of_is_given_up_without_a_window(pattern):
+    """Each P and each C kept all A before it; what must not come kept all that may have begun."""
+    query = cepheid.query(f"EVENT P(n) AS (SELECT count(x) AS n WHERE A AS x : B) SELECT COUNT(*) WHERE {pattern}")
+    rows = pa.table({"type": random.Random(3).choices("ABCD", k=3_000), "ts": range(3_000)})
+    recognizer = query.recognizer(rows.schema)
+    recognizer.push(rows)
+    assert recognizer.memory_usage() < 10_000_000, "it was 200 MB and more"
+
+
+def test_under_point_what_project_hides_does_not_pile_up():
+    """Only where matches end is asked of the right side."""
+    text = "EVENT P(n) AS (SELECT count(x) AS n WHERE A AS x : B) SELECT * WHERE A THEN ({}) WITHIN 20 TIME MODEL POINT"
+    rows, used = pa.table({"type": random.Random(3).choices("ABCD", k=3_000), "ts": range(3_000)}), []
+    for right in ("P ALL C", "PROJECT C (P ALL C)"):
+        recognizer = cepheid.query(text.format(right)).recognizer(rows.schema)
+        recognizer.push(rows)
+        used.append(recognizer.memory_usage())
+    assert used[1] < 2 * used[0]
+
+
+def test_too_many_optional_items_beside_made_events():
+    optional = " ".join(": P?" if number % 2 else "; P?" for number in range(12))
+    with pytest.raises(LimitError, match="MAX_DECIDED") as error:
+        cepheid.query(f"{PAIR} SELECT * WHERE A {optional} : P").run(TABLE)
+    assert "^^^" in str(error.value)
 
 
 def same(text, rows, **options):

@@ -148,6 +148,7 @@ class Constructor(States):
         pattern, body, rule, text, ended = chosen
         bounds = hoist(pattern)[1] & Windows(window=longest(pattern))
         earlier, everywhere = (ended is not None and holds(pattern) for holds in (begins_earlier, begins_anywhere))
+        body = body if everywhere else leaving(body)
         return Part(rule, hide(self._fitted(body)), bounds.window, bounds.count, text, earlier, ended, everywhere)
 
     def _negated(self, asked: _Asked) -> Negated:
@@ -156,7 +157,7 @@ class Constructor(States):
         earlier = begins_earlier(pattern) and not ends
         place = plan.Derived("begin of time") if timed else plan.Begin.of("place")
         begins = place if earlier and begins_anywhere(pattern) else None
-        found = self._with_parts(spans(self._fitted(body), begins, inside=timed), self.chosen[:parts])
+        found = self._with_parts(spans(self._fitted(leaving(body)), begins, inside=timed), self.chosen[:parts])
         return Negated(found, bounds.window, bounds.count, self.text(pattern), earlier=earlier, timed=timed, ends=ends)
 
 
@@ -279,7 +280,7 @@ def either(states: States, operands: Sequence[Fragment]) -> Fragment:
 def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     """`p ; q` and `p : q`, with optional items and gaps; and THEN."""
     decided = _decided(pattern)
-    if decided:
+    if decided != [pattern]:
         return either(
             constructor, [_sequence(constructor, each) if isinstance(each, plan.Sequence) else constructor.build(each) for each in decided]
         )
@@ -289,19 +290,48 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     )
 
 
-def _decided(pattern: plan.Sequence) -> tuple[Pattern, ...]:
-    """A sequence with and without an optional item beside a `:` in front of what may begin earlier; none where there is no such item.
+def _decided(pattern: plan.Sequence) -> list[Pattern]:
+    """A sequence with and without the optional items beside a `:` in front of what may begin earlier; itself where there is no such item.
 
     Such a `:` is a guard of what stands behind it (`beginnings.behind`): another one than that of the link that is left where the item is absent.
+    Raises LimitError past `MAX_DECIDED`.
     """
-    items, links = pattern.items, pattern.links
-    for place, (link, pair) in enumerate(zip(links, itertools.pairwise(items), strict=True)):
-        if link.operator == ":" and begins_earlier(pair[1]):
-            for number, item in enumerate(pair, place):
-                if isinstance(item, plan.Optional):
-                    there = dataclasses.replace(pattern, items=(*items[:number], item.pattern, *items[number + 1 :]))
-                    return there, _without(pattern, number)
-    return ()
+    found: dict[Pattern, None] = {}
+    todo: dict[Pattern, None] = {pattern: None}
+    while todo:
+        one, _ = todo.popitem()
+        number = _undecided(one)
+        if number is None:
+            found[one] = None
+            continue
+        assert isinstance(one, plan.Sequence)
+        item = one.items[number]
+        assert isinstance(item, plan.Optional)
+        there = dataclasses.replace(one, items=(*one.items[:number], item.pattern, *one.items[number + 1 :]))
+        todo |= {there: None, _without(one, number): None}
+        if len(found) + len(todo) > MAX_DECIDED:
+            raise LimitError(
+                f"the sequence with and without its optional items beside `:` and events that matches make is more than {MAX_DECIDED} sequences"
+                " (MAX_DECIDED)",
+                span=pattern.span,
+                help="write fewer optional items there, or `;` for `:`",
+            )
+    return list(found)
+
+
+MAX_DECIDED = 128
+"""Sequences that one with optional items may become, beside `:` and events that matches make."""
+
+
+def _undecided(pattern: Pattern) -> int | None:
+    """The number of the first such item."""
+    if isinstance(pattern, plan.Sequence):
+        for place, (link, pair) in enumerate(zip(pattern.links, itertools.pairwise(pattern.items), strict=True)):
+            if link.operator == ":" and begins_earlier(pair[1]):
+                for number, item in enumerate(pair, place):
+                    if isinstance(item, plan.Optional):
+                        return number
+    return None
 
 
 def _without(pattern: plan.Sequence, number: int) -> Pattern:
@@ -466,9 +496,15 @@ def _next(
         assert isinstance(ask.now, plan.Derived)
         chosen = _Chosen(item, body, model, constructor.text(item), ask.now)
         return *_chosen_next(constructor, chosen, ask, left, earlier=earlier), None, since
-    body = beginnings.asking(constructor, constructor.guards, body, tests if through else (*tests, ask), everywhere=begins_anywhere(item))
+    anywhere = begins_anywhere(item)
+    body = beginnings.asking(constructor, constructor.guards, body, tests if through else (*tests, ask), everywhere=anywhere)
     if through:
-        body = body.changed(lambda move: constructor.guards.asking(move, (ask,)) if move.target in body.finals else move)
+        # Where each event asks for the left side, it asks this too: what waits for no match any more is not carried on.
+        body = body.changed(
+            lambda move: (
+                constructor.guards.asking(move, (ask,)) if move.target in body.finals or (anywhere and move.mark is not None) else move
+            )
+        )
     return left, body, None, stores | since
 
 

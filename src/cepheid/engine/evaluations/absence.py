@@ -278,9 +278,14 @@ class AbsenceState:
             self._completed[number] = Ends.joined([self._completed[number], *completed])
         if len(rows):
             own = letters[rows].astype(np.uint64)
-            shown = having(self._form.letters(own), self._program.automaton.alphabet, [(mask, 0) for mask in self._program.relevant_masks])
+            shown = self._shown(own)
             kept = events.select(self._empty.events.schema.names).take(pa.array(rows[shown]))
             self._held.append(Held(own, times[rows], slots[rows], shown, decoded(kept)))
+
+    def _shown(self, letters: Array) -> Array:
+        """Which events a match of p may show; letters: of p, or words."""
+        masks = [(mask, 0) for mask in self._program.relevant_masks]
+        return having(self._form.letters(letters), self._program.automaton.alphabet, masks)
 
     def _begins(self, number: int, found: Chunk, arrived: Arrived) -> Array:
         """Where the matches of an n begin."""
@@ -430,7 +435,7 @@ class AbsenceState:
         wanted = self._empty.events.schema
         right = (events.schema.names, events.schema.types) == (wanted.names, wanted.types) and len(events) == int(held.shown.sum())
         right = right and self._form.fits(held.letters, self.texts) and not (times[1:] < times[:-1]).any()
-        if not right or (times > latest).any():
+        if not right or (times > latest).any() or (self._shown(letters) & ~held.shown).any():
             raise ValueError("its events that wait do not fit together")
         # Else they would not go together with others.
         held = dataclasses.replace(held, events=pa.Table.from_arrays(events.columns, schema=wanted))
