@@ -12,7 +12,6 @@ from cepheid.automata.alphabet import Scope
 from cepheid.automata.registers import by_register
 from cepheid.automata.transition import Transition, order
 from cepheid.errors import LimitError, NotSupportedError, quoted
-from cepheid.logical.plan import BEGIN
 from cepheid.records import record
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def spans(automaton: Automaton, begins: Expression | None = None, *, inside: boo
     """
     if begins is None:
         return hide(project(automaton, ()))
-    says, last = frozenset({BEGIN}), automaton.finals if inside else frozenset[int]()
+    says, last = frozenset({"begin"}), automaton.finals if inside else frozenset[int]()
     moves = (t if t.mark is None else dataclasses.replace(t, mark=frozenset() if t.target in last else says) for t in automaton.transitions)
     return dataclasses.replace(automaton, transitions=order(moves), begins=begins)
 
