@@ -46,7 +46,7 @@ from cepheid.automata.registers import Before, Compares, Elapsed, Now, Register,
 from cepheid.automata.strategies import select
 from cepheid.automata.supports import labelling
 from cepheid.automata.transform import cubes, project, shows_labels, successors
-from cepheid.automata.transition import BEGINS, ENDS, SHOWN, order
+from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, SHOWN, order
 from cepheid.automata.waiting import WaitingAutomaton, obstacle
 from cepheid.automata.zones import clock_moves
 from cepheid.engine.evaluations.guarded_choice_run import unites
@@ -57,6 +57,8 @@ from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Strategy
 from cepheid.logical.plan import (
     And,
+    Begin,
+    Derived,
     Event,
     Field,
     Filter,
@@ -98,7 +100,11 @@ CONSUMERS = {
     "automata/construct.py _marked": "test_constructions_carry_writes",
     "automata/construct.py plus": "test_constructions_carry_writes",
     "automata/construct.py _looped": "test_what_any_event_may_begin_is_asked",
-    "automata/beginnings.py _asking_one": "test_what_any_event_may_begin_is_asked",
+    "automata/beginnings.py _telling_one": "test_what_any_event_may_begin_is_asked",
+    "automata/beginnings.py _saying": "test_sides_of_a_conjunction_are_asked_where_they_begin",
+    "automata/beginnings.py alike": "test_sides_of_a_conjunction_are_asked_where_they_begin",
+    "automata/products.py staying": "test_sides_of_a_conjunction_are_asked_where_they_begin",
+    "automata/transform.py spans": "test_a_negated_pattern_says_where_any_event_begins",
     "automata/products.py product": "test_both_sides_of_a_conjunction_write",
     "automata/construct.py _select": "test_strategies_refuse_guards",
     "automata/products.py hide_fragment": "test_hidden_events_are_written",
@@ -799,6 +805,46 @@ def test_what_any_event_may_begin_is_asked(pattern: str) -> None:
     inner = [move for move in automaton.transitions if move.mark is not None and move.source not in (automaton.initial, 1)]
     assert inner
     assert any(move.requires & behind for move in inner)
+
+
+def _over_made(pattern: str) -> Automaton:
+    query = cepheid.query(f"EVENT P(n) AS (SELECT count(a) AS n WHERE A AS a ; B) SELECT * WHERE {pattern}")
+    return query.compiled(query.schema(pa.schema([("type", pa.string()), ("ts", pa.int64())]))).program.automaton
+
+
+def test_sides_of_a_conjunction_are_asked_where_they_begin() -> None:
+    """A register for each side, empty at first; where any event may say it, one more for those that were read before."""
+    for pattern, count in (
+        ("(PROJECT C (P ; C)) AND (PROJECT C (A ; C))", 2),
+        ("(PROJECT C (P ; C)) AND (PROJECT C ((P ALL A) ; C))", 3),
+    ):
+        automaton = _over_made(f"({pattern})+")
+        alphabet = automaton.alphabet
+        assert len([each for each in alphabet.registers if "begin of" in each.name]) == count
+        begins = [guard for guard in alphabet.guards if "begin place" in alphabet.says(guard)]
+        assert {guard.test.operator for guard in begins if isinstance(guard.test, Compares)} >= {"="}
+        said = {store for move in automaton.transitions if move.source == automaton.initial for store in move.writes}
+        assert Now(Begin.of("place")) in {store.term for store in said}
+        # What one event of a side says is asked of the other side.
+        asking = [move for move in automaton.transitions if move.requires & alphabet.mask(Scope.RUN)]
+        assert asking
+        assert all(move.source != automaton.initial for move in asking)
+        stays = any(HIDDEN in parts for _, parts in automaton.labels)
+        assert stays == ("ALL" in pattern)
+
+
+def test_a_negated_pattern_says_where_any_event_begins() -> None:
+    """Its events keep a mark, and no others; guards inside it stay."""
+    for pattern, guards in (("P ALL C", False), ("(P ALL C) WITHIN 5", True)):
+        (negated,) = _over_made(f"A ; NOT ({pattern}) ; B").negated
+        assert negated.automaton.begins == Begin.of("place")
+        assert negated.automaton.marks == (frozenset({"begin"}),)
+        assert bool(negated.automaton.alphabet.guards) == guards
+    (negated,) = _over_made("A THEN (P ALL C)").negated
+    assert negated.automaton.begins == Derived("begin of time")
+    assert set(negated.automaton.marks) == {frozenset(), frozenset({"begin"})}, "the event behind it says nothing"
+    (negated,) = _over_made("A ; NOT P ; B").negated
+    assert negated.automaton.begins is None
 
 
 @pytest.mark.parametrize("model", ["ACTIVE_OFFICE", "COMPLETE_HISTORY"])
