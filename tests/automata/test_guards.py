@@ -118,7 +118,6 @@ CONSUMERS = {
     "automata/succession.py following": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py complement": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py subsets": "test_conjunction_and_negation_carry_guards",
-    "automata/construct.py _asks": "test_beside_guards_an_evaluation_chooses_what_is_next",
     "automata/construct.py _pointed": "test_then_under_point_keeps_guards",
     "automata/succession.py remaining": "test_beside_guards_an_evaluation_chooses_what_is_next",
     "automata/succession.py _First": "test_beside_guards_an_evaluation_chooses_what_is_next",

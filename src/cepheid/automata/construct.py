@@ -36,6 +36,7 @@ from cepheid.errors import REFERENCE_HELP, BindError, LimitError, NotSupportedEr
 from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical import plan
 from cepheid.logical.beginnings import begins_anywhere, begins_earlier, has_made, points
+from cepheid.logical.decided import decided
 from cepheid.logical.describe import describe
 from cepheid.logical.durations import longest
 from cepheid.logical.predicates import tests_type
@@ -279,68 +280,16 @@ def either(states: States, operands: Sequence[Fragment]) -> Fragment:
 
 def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     """`p ; q` and `p : q`, with optional items and gaps; and THEN."""
-    decided = _decided(pattern)
-    if decided != [pattern]:
+    alternatives = decided(pattern)
+    if alternatives != [pattern]:
         return either(
-            constructor, [_sequence(constructor, each) if isinstance(each, plan.Sequence) else constructor.build(each) for each in decided]
+            constructor,
+            [_sequence(constructor, each) if isinstance(each, plan.Sequence) else constructor.build(each) for each in alternatives],
         )
     place = points(pattern)
     return (
         _linked(constructor, pattern, constructor.build(pattern.items[0])) if place is None else _behind_point(constructor, pattern, place)
     )
-
-
-def _decided(pattern: plan.Sequence) -> list[Pattern]:
-    """A sequence with and without the optional items beside a `:` in front of what may begin earlier; itself where there is no such item.
-
-    Such a `:` is a guard of what stands behind it (`beginnings.behind`): another one than that of the link that is left where the item is absent.
-    Raises LimitError past `MAX_DECIDED`.
-    """
-    found: dict[Pattern, None] = {}
-    todo: dict[Pattern, None] = {pattern: None}
-    while todo:
-        one, _ = todo.popitem()
-        number = _undecided(one)
-        if number is None:
-            found[one] = None
-            continue
-        assert isinstance(one, plan.Sequence)
-        item = one.items[number]
-        assert isinstance(item, plan.Optional)
-        there = dataclasses.replace(one, items=(*one.items[:number], item.pattern, *one.items[number + 1 :]))
-        todo |= {there: None, _without(one, number): None}
-        if len(found) + len(todo) > MAX_DECIDED:
-            raise LimitError(
-                f"the sequence with and without its optional items beside `:` and events that matches make is more than {MAX_DECIDED} sequences"
-                " (MAX_DECIDED)",
-                span=pattern.span,
-                help="write fewer optional items there, or `;` for `:`",
-            )
-    return list(found)
-
-
-MAX_DECIDED = 128
-"""Sequences that one with optional items may become, beside `:` and events that matches make."""
-
-
-def _undecided(pattern: Pattern) -> int | None:
-    """The number of the first such item."""
-    if isinstance(pattern, plan.Sequence):
-        for place, (link, pair) in enumerate(zip(pattern.links, itertools.pairwise(pattern.items), strict=True)):
-            if link.operator == ":" and begins_earlier(pair[1]):
-                for number, item in enumerate(pair, place):
-                    if isinstance(item, plan.Optional):
-                        return number
-    return None
-
-
-def _without(pattern: plan.Sequence, number: int) -> Pattern:
-    """A sequence without an item: the looser of the links beside it stays, at an end none."""
-    items, before, behind = pattern.items[:number] + pattern.items[number + 1 :], pattern.links[:number], pattern.links[number:]
-    if len(items) == 1:
-        return items[0]
-    behind_stays = not behind or (before and before[-1].operator == ":")
-    return dataclasses.replace(pattern, items=items, links=before[:-1] + behind if behind_stays else before + behind[1:])
 
 
 def _behind_point(constructor: Constructor, pattern: plan.Sequence, place: int) -> Fragment:
@@ -359,8 +308,8 @@ def _pointed(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     (link,), (first, item) = pattern.links, pattern.items
     before, body = constructor.build(first), constructor.build(item)
     moved, automaton = _moved_on(constructor, link), constructor.automaton(body)
-    asks = constructor.compares or any(map(begins_earlier, pattern.items)) or bool(before.pending) or _asks(automaton)
-    told = None if asks or _asks(constructor.automaton(before)) else completing(automaton)
+    asks = constructor.compares or any(map(begins_earlier, pattern.items)) or bool(before.pending) or automaton.compares
+    told = None if asks or constructor.automaton(before).compares else completing(automaton)
     if told is not None:
         states, alphabet = constructor.states, constructor.alphabet
         _join(constructor, told.tracker)
@@ -393,11 +342,6 @@ def _by_letters(constructor: Constructor, model: TimeModel, body: Fragment, auto
 def _join(constructor: Constructor, tracker: Tracker) -> None:
     constructor.alphabet = dataclasses.replace(constructor.alphabet, trackers=(*constructor.alphabet.trackers, tracker))
     fitted(constructor.alphabet)  # or the tracker would reach the bits of guards
-
-
-def _asks(automaton: Automaton) -> bool:
-    """Whether letters alone do not tell its matches: guards or strategies do."""
-    return bool(automaton.alphabet.guards) or any(move.parts for move in automaton.transitions)
 
 
 def _several(automaton: Automaton) -> bool:
@@ -476,7 +420,7 @@ def _next(
     bit = _moved_on(constructor, link)
     waits = ((Transition(0, 0, forbids=bit),),)  # before time has moved on nothing is read
     constructor.moved |= not earlier
-    if not (_asks(automaton) or constructor.compares or earlier):
+    if not (automaton.compares or constructor.compares or earlier):
         states, alphabet = constructor.states, constructor.alphabet
         found = _by_letters(constructor, model, body, automaton, bit)
         if found is not None:
@@ -783,8 +727,7 @@ def _refusing(
     automaton = constructor.automaton(body)
     small = small and not begins_earlier(negated)
     several = any(move.target not in automaton.finals for move in automaton.transitions)
-    letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))
-    if letters and small and not (several and constructor.compares):
+    if small and not automaton.compares and not (several and constructor.compares):
         unwanted = complement(automaton)
         if unwanted is not None:
             constructor.moved |= several
@@ -878,7 +821,7 @@ def _select(constructor: Constructor, pattern: plan.Select) -> Fragment:
         raise unsupported(pattern, what=f"the nested strategy {pattern.strategy.value}")
     part = constructor.build(pattern.pattern)
     body = trim(constructor.automaton(part))
-    if body.alphabet.guards or any(move.parts for move in body.transitions):
+    if body.compares:
         return _placed(constructor, _Chosen(pattern.pattern, part, pattern.strategy, constructor.text(pattern)))
     kept = select(body, pattern.strategy, span=pattern.span)
     fitted(kept.alphabet)  # or the trackers would reach the bits of guards

@@ -34,7 +34,8 @@ class Transition:
     requires, forbids: bit masks over letters (`alphabet`); the letter must have all bits of the one and none of the other. mark: the variables
     that the event is put in; None: the event is not marked; the empty set: marked, but shown in no variable (the first or last event of a
     match that PROJECT hides). writes: what registers hold afterwards, marked or not, for an event that PROJECT hides is still compared with; a
-    register is written once at most. parts: the places of the event in parts that are chosen; none without a mark.
+    register is written once at most. parts: the places of the event in parts that are chosen, and `HIDDEN`; none
+    without a mark.
     """
 
     source: int
