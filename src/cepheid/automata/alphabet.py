@@ -55,7 +55,7 @@ MOST_NUMBER_BITS, LEAST_NUMBER_BITS = 32, 20
 """Bits of a number: as many as the trackers and flags leave of the letter, but so many at most, and so many at least."""
 
 
-PLACES = {"begins": "begins", "shown": "is in", "ends": "ends", "precedes": "ends what is before"}
+PLACES = {"begins": "begins", "shown": "is in", "ends": "ends", "precedes": "ends what is before", "hidden": "is hidden in"}
 """The places of an event in a part (`transition.Parts`), as text."""
 
 

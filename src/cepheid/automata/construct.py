@@ -31,7 +31,7 @@ from cepheid.automata.registers import Before, Compares, Elapsed, Now, Store
 from cepheid.automata.strategies import RULES, select
 from cepheid.automata.succession import HISTORIES, THROUGH, apart, completing, first, following, pointed, remaining
 from cepheid.automata.transform import hide, spans, trim
-from cepheid.automata.transition import BEGINS, ENDS, PRECEDES, SHOWN, Transition, order
+from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, PRECEDES, SHOWN, Transition, order
 from cepheid.errors import REFERENCE_HELP, BindError, LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical import plan
@@ -835,9 +835,12 @@ def _placed(constructor: Constructor, chosen: _Chosen) -> Fragment:
     """A part that is chosen in the match graph: its marked events say which place they have in it."""
     number, body = len(constructor.chosen), chosen.body
     constructor.chosen.append(chosen)
+    # What PROJECT hides there may say where the part begins, also where that is not where the whole match begins.
+    tells = chosen.ended is not None and begins_anywhere(chosen.pattern)
 
     def place(move: Transition) -> Transition:
         places = {BEGINS: move.source == body.initial, SHOWN: bool(move.mark), ENDS: move.target in body.finals}
+        places[HIDDEN[1]] = tells and move.mark is not None and not move.mark
         return dataclasses.replace(move, parts=move.parts | {(number, name) for name, has in places.items() if has})
 
     return body.changed(place)
