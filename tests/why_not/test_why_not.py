@@ -249,6 +249,20 @@ def test_only() -> None:
     assert "rows 0, 2 and no others" in str(answer)
 
 
+def test_only_does_not_hide_what_is_next() -> None:
+    answer = cepheid.why_not("SELECT * WHERE A THEN B", events("A1 B2 B5"), [0, 2], only=True)
+    assert [[reason.kind for reason in reasons] for reasons in answer.reasons] == [["next"]]
+
+
+def test_what_is_next_under_point_may_begin_earlier() -> None:
+    query, stream = "SELECT * WHERE A THEN (B THEN C) WITHIN 2 TIME MODEL POINT", events("B1 A2 C5")
+    answer = cepheid.why_not(query, stream, [0, 1, 2])
+    assert [[reason.kind for reason in reasons] for reasons in answer.reasons] == [["window"]]
+    later = cepheid.why_not("SELECT * WHERE A THEN (B THEN C) TIME MODEL POINT", events("A1 B2 C3 B4 C5"), [0, 3, 4])
+    assert [[reason.kind for reason in reasons] for reasons in later.reasons] == [["next"]]
+    assert later.ways[0].query == "SELECT * WHERE A ALL B THEN C TIME MODEL POINT"
+
+
 def test_span() -> None:
     query, stream = "SELECT * WHERE A ; B FILTER B.v > 1", events("A1 B2(v=0) A3 B4(v=5)")
     assert not cepheid.why_not(query, stream, [], span=(0, 1)).matched

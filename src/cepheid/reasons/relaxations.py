@@ -10,12 +10,12 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from cepheid.language import syntax, to_text
-from cepheid.language.syntax import Consumption, Strategy
+from cepheid.language.syntax import Consumption, Strategy, TimeModel
 from cepheid.logical.patterns import conjuncts
 from cepheid.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from cepheid.errors import Span
 
@@ -38,7 +38,7 @@ KINDS: dict[str, str] = {
 }
 """What a relaxation takes out, and how that is said."""
 
-CHOICES = frozenset({"strategy", "limit", "consumption"})
+CHOICES = frozenset({"strategy", "next", "limit", "consumption"})
 """What compares a match with others."""
 
 STRUCTURE = frozenset({"partition", "event", "count", "order"})
@@ -218,7 +218,7 @@ def watched(side: str, relaxation: Relaxation) -> str:
 
 def relaxed(query: syntax.Query, chosen: Collection[Relaxation], *, watch: bool = False) -> syntax.Query:
     """The query without some constructs. watch: with variables for what stands beside them, see `WATCHED`; such a query has no text."""
-    pattern = _Relaxed(chosen, watch=watch).pattern(query.pattern)
+    pattern = _Relaxed(chosen, query.model, watch=watch).pattern(query.pattern)
     taken = {(relaxation.kind, relaxation.number) for relaxation in chosen if relaxation.node is query}
     changes: dict[str, Any] = {}
     keys = tuple(name for number, name in enumerate(query.partition_by) if ("partition", number) not in taken)
@@ -283,8 +283,9 @@ def _bare(pattern: syntax.Pattern) -> syntax.Pattern:
 class _Relaxed:
     """Takes the chosen constructs out of a pattern."""
 
-    def __init__(self, chosen: Collection[Relaxation], *, watch: bool) -> None:
+    def __init__(self, chosen: Collection[Relaxation], model: TimeModel | None, *, watch: bool) -> None:
         self.chosen = {relaxation.key: relaxation for relaxation in chosen}
+        self.model = model
         self.watch = watch
 
     def taken(self, node: syntax.Node, kind: str, number: int = 0) -> bool:
@@ -357,7 +358,7 @@ class _Relaxed:
             return items[0]
         if self.taken(node, "order"):
             return syntax.All(tuple(items))
-        return dataclasses.replace(node, items=tuple(items), links=tuple(links))
+        return _joined(node, items, links)
 
     def item(self, node: syntax.Sequence, number: int, item: syntax.Pattern) -> syntax.Pattern:
         found = self.pattern(item)
@@ -368,13 +369,30 @@ class _Relaxed:
 
     def link(self, node: syntax.Sequence, number: int) -> syntax.Link:
         link = node.links[number]
-        loose = self.taken(node, "contiguity", number) or self.taken(node, "next", number)
+        operator = link.operator
+        if self.taken(node, "next", number):
+            # Under POINT what is next ends later, and may begin earlier: `;` would take matches away.
+            operator = "ALL" if self.model is TimeModel.POINT and not _is_single(node.items[number + 1]) else ";"
         return dataclasses.replace(
             link,
-            operator=";" if loose else link.operator,
+            operator=";" if self.taken(node, "contiguity", number) else operator,
             gap=None if self.taken(node, "gap", number) else link.gap,
             without=None if self.taken(node, "negation", number) else link.without,
         )
 
 
 _LOOSE = syntax.Link(";")
+
+
+def _is_single(pattern: syntax.Pattern) -> bool:
+    """Whether each match is surely of one event."""
+    return isinstance(pattern, syntax.Type) or (isinstance(pattern, syntax.Named | syntax.Filter) and _is_single(pattern.pattern))
+
+
+def _joined(node: syntax.Sequence, items: Sequence[syntax.Pattern], links: Sequence[syntax.Link]) -> syntax.Pattern:
+    """A sequence of the items; a link `ALL` stands for no order between all that is before it and the item behind it."""
+    for number in reversed(range(len(links))):
+        if links[number].operator == "ALL":
+            before = _joined(node, items[: number + 1], links[:number])
+            return _joined(node, (syntax.All((before, items[number + 1])), *items[number + 2 :]), links[number + 1 :])
+    return dataclasses.replace(node, items=tuple(items), links=tuple(links)) if links else items[0]

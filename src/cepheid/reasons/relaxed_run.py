@@ -2,7 +2,7 @@
 
 Comes in: a syntax tree, and a `Goal`. Goes out: matches that reach the goal, by the rows of their events. The tree is changed so that each match
 shows all of its events (`_shown`), and, where nothing compares it with others, has events of some rows alone (`_confined`): that bounds how many
-there are. Negated patterns and strategies still see all events.
+there are. Negated patterns, strategies and THEN still see all events.
 """
 
 from __future__ import annotations
@@ -264,4 +264,8 @@ def _confined(pattern: Any) -> Any:
         return syntax.Filter(pattern, syntax.Attribute(pattern.name or "ANY", (TAKEN,)))
     if isinstance(pattern, syntax.Select) and pattern.strategy is not Strategy.STRICT:
         return pattern
+    if isinstance(pattern, syntax.Sequence):
+        chosen = [False, *(link.operator == "THEN" for link in pattern.links)]  # what is next is so among all
+        items = (item if all_ else _confined(item) for item, all_ in zip(pattern.items, chosen, strict=True))
+        return dataclasses.replace(pattern, items=tuple(items))
     return with_operands(pattern, _confined)
