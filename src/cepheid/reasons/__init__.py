@@ -9,14 +9,15 @@ for one `:`, .. (`relaxations` has them all; each gives a query that can be prin
 these constructs has a match with the events, and no query does that lacks fewer of them. Nothing is guessed: each of these queries runs, in the
 engine, over the same events (`relaxed_run`).
 
-Monotone or not. Let the BODY be the query without strategies, THEN, LIMIT and CONSUME. In it each relaxation but those named below gives more matches,
-never fewer: negated patterns are taken out as wholes, and nothing inside them is relaxed. So a set that works works with more in it, and
+Monotone or not. Let the BODY be the query without strategies, THEN, LIMIT and CONSUME. In it each relaxation but those named below gives more
+matches, never fewer: negated patterns are taken out as wholes, and nothing inside them is relaxed. So a set that works works with more in it, and
 `minimal_sets` finds all minimal sets by Reiter's hitting sets, with far fewer runs than there are subsets. Not monotone are
 
 - CHOICES: strategies at any level, THEN, LIMIT and CONSUME compare a match with others, and more matches may hide the one that is asked for. But a
-  match of the whole query is one of the body: `;` stands there for THEN, and ALL where what is next may begin earlier (under POINT). So each minimal set of the body is tried alone, then with one choice taken out, then with two, .. A proper
-  subset of such a set either is too small for the body, or has been tried. What is not sought: sets that take out more of the body than needed, so
-  that another match wins; they say something about the choice, and nothing about what excludes the events.
+  match of the whole query is one of the body: `;` stands there for THEN, and ALL where what is next may begin earlier (under POINT). So each minimal
+  set of the body is tried alone, then with one choice taken out, then with two, .. A proper subset of such a set either is too small for the body, or
+  has been tried. What is not sought: sets that take out more of the body than needed, so that another match wins; they say something about the
+  choice, and nothing about what excludes the events.
 - STRUCTURE: other keys of partitions, an event that is missing, counts, and the order of a sequence. These are taken out only where no set of the
   other relaxations works: first one, then two (`MAX_STRUCTURE`). A smaller set has failed then, with everything else taken out.
 
