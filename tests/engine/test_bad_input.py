@@ -6,13 +6,14 @@ import datetime as dt
 import importlib
 from decimal import Decimal
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 import cepheid
 from cepheid.engine.output.matches import python_value
-from cepheid.errors import BindError, InputError, LimitError, NotSupportedError, SchemaError, SetupError
+from cepheid.errors import BindError, InputError, LimitError, SchemaError, SetupError
 
 QUERY = cepheid.query("SELECT * WHERE A ; B WITHIN 10")
 
@@ -417,28 +418,7 @@ def test_times_of_different_units_meet_in_the_finer_one():
         MERGED.run({"flights": flights, "weather": WEATHER.set_column(0, "ts", pa.array([2, 9], pa.timestamp("s", "UTC")))})
 
 
-# ---------------------------------------------------------------------------------------------------------- outside the fragment
-
-
-@pytest.mark.parametrize(
-    ("text", "what", "under"),
-    [
-        ("SELECT * WHERE A THEN B", "THEN over a time column of type date64[ms]", "THEN"),
-        ("SELECT * WHERE A ALL (B THEN (A ; B)) TIME MODEL ACTIVE_OFFICE", "THEN over a time column of type date64[ms]", "THEN"),
-    ],
-)
-def test_outside_the_fragment_names_operator_place_and_way_out(text, what, under):
-    with pytest.raises(NotSupportedError) as error:
-        cepheid.query(text).run(pa.table({"type": ["A", "B"], "ts": pa.array([dt.date(2026, 1, 1), dt.date(2026, 1, 2)], pa.date64())}))
-    lines = message(error)
-    assert lines[0].startswith(f"error: {what}")
-    assert lines[0].endswith("is not supported by the automaton engine")
-    assert lines[1].endswith(text)
-    assert set(lines[2].strip(" |")) == {"^"}
-    if under is not None:
-        column = lines[2].index("^")
-        assert lines[1][column : column + lines[2].count("^")] == under
-    assert 'engine="reference"' in lines[-1]
+# ----------------------------------------------------------------------------------------------------------- by the definition
 
 
 def test_reference_engine_has_the_rest():
@@ -458,21 +438,13 @@ def test_reference_engine_has_the_rest():
         absence.run(rows("A1"), engine="reference", until="soon")
 
 
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_date64_within_a_day(engine):
+    halves = pa.Array.from_buffers(pa.date64(), 2, [None, pa.py_buffer(np.array([0, 43_200_000]).tobytes())])
+    with pytest.raises(InputError, match="row 1 has a time within a day, which a date64 cannot have"):
+        cepheid.query("SELECT * WHERE A THEN B").run(pa.table({"type": ["A", "B"], "ts": halves}), engine=engine)
+
+
 def test_reference_engine_has_a_limit():
     with pytest.raises(LimitError, match="10001 events are more than 10000"):
         QUERY.run(pa.table({"type": ["A"] * 10_001, "ts": range(10_001)}), engine="reference")
-
-
-@pytest.mark.parametrize(
-    ("query", "place"),
-    [
-        ("SELECT * WHERE C ; NXT(A ; NOT (D THEN (C ALL B)) ; B)", "THEN (C"),
-        ("SELECT * WHERE `THEN` ; A THEN (C ALL B) TIME MODEL ACTIVE_OFFICE", "THEN (C"),
-    ],
-)
-def test_the_place_of_what_is_not_supported(query, place):
-    with pytest.raises(NotSupportedError) as caught:
-        cepheid.query(query).run(pa.table({"type": ["A"], "ts": pa.array([0], pa.date64())}))
-    span = caught.value.span
-    assert query.startswith(place, span.start)
-    assert query[span.start : span.end] == "THEN"

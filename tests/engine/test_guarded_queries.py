@@ -188,6 +188,27 @@ def test_gaps_are_asked_in_the_steps_of_the_time_column(kind: pa.DataType, later
     assert found == {"> 1d": 1, "<= 1d": 0, "<= 2d": 1, "> 2d": 0}
 
 
+@pytest.mark.parametrize("model", ["CAYUGA", "COMPLETE_HISTORY", "SNOOPIB", "ODE", "ACTIVE_OFFICE", "POINT"])
+def test_what_is_next_where_times_are_days(model: str, seed: int) -> None:
+    rng = random.Random(f"{seed} days {model}")
+    found = 0
+    for right in ("B", "(B THEN C)", "(B ; C)", "(B AS x ; C FILTER x.v < C.v)", "(B ALL C)") * 4:
+        days = sorted(rng.randint(0, 5) for _ in range(8))
+        columns = {"type": rng.choices("ABC", k=8), "v": rng.choices(range(3), k=8)}
+        tables = [
+            pa.table({**columns, "ts": pa.array(days, pa.int32()).cast(pa.date32()).cast(kind)}) for kind in (pa.date32(), pa.date64())
+        ]
+        query = cepheid.query(f"SELECT * WHERE A THEN {right} WITHIN 3d TIME MODEL {model}")
+        wanted, *given = (
+            sorted((match.start, match.end, sorted(match.variables.items())) for match in query.run(table, engine=engine))
+            for table in tables
+            for engine in ("reference", None)
+        )
+        assert given == [wanted] * 3
+        found += len(wanted)
+    assert found
+
+
 @pytest.mark.parametrize(
     "pattern", ["A AS a : A AS b FILTER b.v > a.v", "(A AS r FILTER r.v > prev(r).v):{3,}", "A AS a : B : A AS b FILTER b.v > a.v"]
 )

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.errors import NotSupportedError
 from cepheid.testing import events
 from cepheid.testing.differential import WAYS, Case, by_definition, check, whole
 
@@ -155,22 +154,6 @@ def test_counts_within_the_column() -> None:
     (row,) = found.to_arrow().to_pylist()
     assert int(row["count"]) == 2**100 - 1
     assert row["count_overflow"] is False
-
-
-# ------------------------------------------------------------------------------------------------------------------- where they cannot be
-
-
-@pytest.mark.parametrize(
-    "text", ["SELECT NXT * WHERE C ; LAST(A ; NOT (C THEN (A ALL B)) ; B)", "SELECT MAX * WHERE A ; B UNLESS (C THEN (A ALL B))"]
-)
-def test_outside_the_fragment_names_the_operator_and_its_place(text: str) -> None:
-    with pytest.raises(NotSupportedError) as caught:
-        cepheid.query(text).run(pa.table({"type": ["A", "B"], "ts": pa.array([0, 86_400_000], pa.date64())}))
-    message = str(caught.value)
-    assert "THEN" in message.splitlines()[0]
-    assert text in message
-    assert "help:" in message
-    assert "| " + " " * text.index("THEN") + "^^^^\n" in message
 
 
 def test_more_conditions_than_a_word_has_bits() -> None:

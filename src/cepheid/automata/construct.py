@@ -350,10 +350,10 @@ def _several(automaton: Automaton) -> bool:
 
 
 def _moved_on(constructor: Constructor, link: plan.Link) -> int:
-    """The bit that says that time has moved on; raises NotSupportedError where no bit does."""
+    """The bit that says that time has moved on; raises BindError where events have no time."""
     moved = moved_on(constructor.schema)
     if moved is None:
-        raise unsupported(link, what=f"THEN over a time column of type {constructor.schema.time_type}")
+        raise BindError("THEN needs events with times", span=link.span, help="name the time column with time=")
     return constructor.masks[moved]
 
 

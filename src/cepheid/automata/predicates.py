@@ -13,7 +13,7 @@ from cepheid.logical import plan
 from cepheid.logical.plan import localize
 from cepheid.logical.predicates import tested_type, tests_type, type_test
 from cepheid.logical.tree import walk
-from cepheid.logical.types import NEGATED, canonical
+from cepheid.logical.types import NEGATED, time_value_type
 from cepheid.logical.variables import defined
 
 if TYPE_CHECKING:
@@ -42,12 +42,11 @@ def predicates_of(pattern: Pattern, schema: EventSchema) -> Iterator[Predicate]:
 
 
 def moved_on(schema: EventSchema) -> Predicate | None:
-    """Whether an event is later than the one before it in its partition; None where values of the time column are compared by the day (date64)."""
+    """Whether an event is later than the one before it in its partition; None where events have no time."""
     column, kind = schema.time_column, schema.time_type
-    if column is None or kind is None or pa.types.is_date64(kind):
+    if column is None or kind is None:
         return None
-    read = canonical(kind)
-    assert read is not None
+    read = time_value_type(kind)
     before = plan.Lag("", (plan.lag_column(column, 1),), read, kind, attribute=column)
     return of_condition(plan.Apply(">", (plan.Field("", (column,), read, kind), before), pa.bool_()), schema)
 

@@ -27,7 +27,17 @@ from cepheid.engine.output.origins import ROW, Origin, Streams
 from cepheid.errors import InputError, LimitError, SchemaError, did_you_mean, nearest, quoted
 from cepheid.logical.types import GIVEN, canonical, family
 from cepheid.records import record
-from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, STREAM_COLUMN, EventSchema, can_be_type, check_doubles, schema_of, time_unit
+from cepheid.schema import (
+    DEFAULT_TIME,
+    DEFAULT_TYPE,
+    STREAM_COLUMN,
+    EventSchema,
+    can_be_type,
+    check_doubles,
+    schema_of,
+    time_casts,
+    time_unit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -626,20 +636,23 @@ def common_type(first: pa.DataType, second: pa.DataType) -> pa.DataType | None:
 def times_of(events: pa.Table | pa.RecordBatch, time: str, *, stream: str | None = None) -> Array:
     """The event times as int64, in steps of the column's unit; zero-copy for one chunk of 64 bits.
 
-    Raises InputError for a NULL time, with its row, and SchemaError for a type that cannot be event time.
+    Raises InputError for a NULL time and a date64 that is no whole day, with its row, and SchemaError for a type that cannot be event time.
     """
     column = events.column(time)
     time_unit(column.type, time)
+    behind = "" if stream is None else f" of the stream `{stream}`"
     if column.null_count:
         row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
-        where = f"row {row}" if stream is None else f"row {row} of the stream `{stream}`"
         raise InputError(
-            f"{where} has no time: `{time}` is NULL ({column.null_count} of {len(column)} rows)",
+            f"row {row}{behind} has no time: `{time}` is NULL ({column.null_count} of {len(column)} rows)",
             help="leave these rows out before, or give them a time",
         )
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     arrays = [raw(plain(chunk)).astype(np.int64, copy=False) for chunk in chunks]
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
+    times = arrays[0] if len(arrays) == 1 else np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
+    if pa.types.is_date64(column.type) and (odd := np.flatnonzero(times % 86_400_000)).size:
+        raise InputError(f"row {odd[0]}{behind} has a time within a day, which a date64 cannot have", help=time_casts(time))
+    return times
 
 
 def time_number(time: object, schema: EventSchema, *, argument: str | None = None) -> int:
