@@ -821,14 +821,23 @@ def _select(constructor: Constructor, pattern: plan.Select) -> Fragment:
         raise unsupported(pattern, what=f"the nested strategy {pattern.strategy.value}")
     part = constructor.build(pattern.pattern)
     body = trim(constructor.automaton(part))
-    if body.compares:
+    kept = None if body.compares else _kept(body, pattern.strategy)
+    if kept is None:
         return _placed(constructor, _Chosen(pattern.pattern, part, pattern.strategy, constructor.text(pattern)))
-    kept = select(body, pattern.strategy, span=pattern.span)
-    fitted(kept.alphabet)  # or the trackers would reach the bits of guards
     constructor.alphabet = kept.alphabet
     numbers = [constructor.state() for _ in range(kept.states)]
     moves = (dataclasses.replace(move, source=numbers[move.source], target=numbers[move.target]) for move in kept.transitions)
     return Fragment(numbers[kept.initial], frozenset(numbers[state] for state in kept.finals), tuple(moves))
+
+
+def _kept(body: Automaton, strategy: Strategy) -> Automaton | None:
+    """The automaton of a strategy; None past a limit of it."""
+    try:
+        kept = select(body, strategy)
+        fitted(kept.alphabet)  # or the trackers would reach the bits of guards
+    except LimitError:
+        return None
+    return kept
 
 
 def _placed(constructor: Constructor, chosen: _Chosen) -> Fragment:

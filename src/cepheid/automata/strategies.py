@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cepheid.automata.alphabet import Flag
-    from cepheid.errors import Span
 
 MAX_RELATIONS = 5_000
 """States that the automaton of a strategy may have: a state of the run with a relation to its rivals."""
@@ -87,28 +86,27 @@ RULES: dict[Strategy, Callable[[Relation, Relation], Relation]] = {Strategy.NXT:
 """The new relation where C takes an event, from (states that `even` reaches by taking it, by not taking it) and the same for `ahead`."""
 
 
-def select(automaton: Automaton, strategy: Strategy, *, last: Flag | None = None, span: Span | None = None) -> Automaton:
+def select(automaton: Automaton, strategy: Strategy, *, last: Flag | None = None) -> Automaton:
     """The automaton whose matches are those of `automaton` that NXT, LAST or MAX keeps.
 
     The result has the alphabet of `automaton`, and at most one tracker more. last: a flag that the events must have that end a match, so that
     the matches of one end alone come out. The marks stay, but that hidden ones inside become none. Raises LimitError past MAX_RELATIONS,
-    MAX_TRACKER_STATES and MAX_CUBES, with `span`.
+    MAX_TRACKER_STATES and MAX_CUBES.
     """
     automaton.alphabet.refuse_guards(f"the strategy {strategy.value}")
     automaton.refuse_parts(f"the strategy {strategy.value}")
     if automaton.alphabet.is_long:
         automaton = without_twins(automaton)  # each of hundreds of alternatives has states of its own
-    return _Construction(hide(automaton), strategy, span).automaton(0 if last is None else last.mask)
+    return _Construction(hide(automaton), strategy).automaton(0 if last is None else last.mask)
 
 
 class _Construction:
     """The states of one strategy's automaton while they are found: 0 is initial, 1 final, the others are runs with their relations."""
 
-    def __init__(self, automaton: Automaton, strategy: Strategy, span: Span | None) -> None:
+    def __init__(self, automaton: Automaton, strategy: Strategy) -> None:
         self.source = automaton
         self.rivals = _Rivals(automaton, strategy)
         self.bit = automaton.alphabet.width  # the first that is free
-        self.span = span
         self.types = automaton.alphabet.types
         self.relations: dict[Relation, int] = {}  # of the tracker
         self.tracker_edges: list[Edges] = []
@@ -197,7 +195,6 @@ class _Construction:
     def _limit(self, what: str, limit: int, unit: str) -> LimitError:
         return LimitError(
             f"the strategy {self.rivals.strategy.value} needs {what} {limit} {unit} here",
-            span=self.span,
             help="apply it to a shorter pattern: fewer alternatives and iterations, fewer conditions that overlap",
         )
 

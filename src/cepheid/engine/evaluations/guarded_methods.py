@@ -219,7 +219,7 @@ class GuardedCountMethod(_Guards):
 
 
 class GuardedChoiceMethod(_Guards):
-    """NXT, LAST and MAX of an automaton with guards."""
+    """NXT, LAST and MAX of an automaton with guards, and of one for which the automaton of the strategy is too large."""
 
     name = "guarded choice"
     evaluation = GuardedChoice
@@ -228,6 +228,9 @@ class GuardedChoiceMethod(_Guards):
     def serves(self, task: Task) -> bool:
         """The strategies that choose; COUNT(*) counts what they choose."""
         return task.strategy in CHOOSING
+
+    def fits(self, task: Task) -> None:
+        """Whatever the others do not take."""
 
     def program(self, task: Task) -> ChoiceProgram:
         """The pattern's, and how to choose."""

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cepheid.automata import program_of, strategy_program
+from cepheid.automata.program import end_program
 from cepheid.automata.waiting import WaitingAutomaton, obstacle
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.plan import variables_of
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cepheid.automata import Program
+    from cepheid.automata.program import EndProgram
     from cepheid.engine.evaluations.base import AnyEvaluation, Bounds
     from cepheid.engine.letters.encoded import Texts
     from cepheid.logical.plan import Pattern, QueryPlan
@@ -69,6 +71,11 @@ class Task:
         build = strategy_program if self.strategy in CHOOSING else program_of
         return build(self.pattern, self.plan.schema, variables=self.shown, strategy=self.strategy)
 
+    @cached_property
+    def at_ends(self) -> EndProgram:
+        """The program by which the strategy chooses end by end. Raises LimitError as `end_program`."""
+        return end_program(self.whole, variables=self.shown, strategy=self.strategy)
+
     @property
     def compares_events(self) -> str | None:
         """Why methods that read letters alone do not fit; None where the automaton has no guards."""
@@ -81,6 +88,11 @@ class Task:
         if self.strategy in CHOOSING and not self.unbounded:
             return f"an automaton for {self.strategy.value} would also compare with matches that the window or CONSUME BY rules out"
         return None
+
+    @property
+    def large_choice(self) -> str | None:
+        """Why the strategy over the whole stream is none that letters decide; None where they do, or where nothing is chosen."""
+        return f"the automaton for {self.strategy.value} is too large" if self.selected.automaton.compares else None
 
 
 @record(slots=False)
@@ -178,7 +190,7 @@ class AutomatonMethod(Method):
 
     def fits(self, task: Task) -> str | None:
         """A strategy must be an automaton, and letters must say all that it asks."""
-        return task.compares_events or task.bounded_choice
+        return task.compares_events or task.bounded_choice or task.large_choice
 
     def program(self, task: Task) -> Program:
         """The pattern's, with the strategy in it."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.automata.program import EndProgram, end_program, span_program
+from cepheid.automata.program import EndProgram, span_program
 from cepheid.engine.evaluations.base import Chunk, Keeping, collect, is_wasteful
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.match import Evaluation
@@ -26,6 +26,7 @@ from cepheid.engine.letters.codes import having
 from cepheid.engine.memory.checks import ascending, demand, fitting, inside, numbers, owners, rows_of
 from cepheid.engine.memory.pools import NUMBER_LIMIT, ragged
 from cepheid.engine.memory.store import Store
+from cepheid.errors import LimitError
 from cepheid.language.syntax import Consumption
 from cepheid.records import record
 
@@ -502,11 +503,16 @@ class PerEndMethod(Method):
 
     def fits(self, task: Task) -> str | None:
         """Any automaton that asks letters alone."""
+        if task.compares_events is None:
+            try:
+                self.program(task)
+            except LimitError as error:
+                return error.fact
         return task.compares_events
 
     def program(self, task: Task) -> EndProgram:
         """The pattern's, and the automaton by which each window is read."""
-        return end_program(task.whole, variables=task.shown, strategy=task.strategy)
+        return task.at_ends
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in the head of this file."""
