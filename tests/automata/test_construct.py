@@ -171,26 +171,23 @@ def test_a_single_stream_needs_no_type_test() -> None:
     assert construct(Event("flights"), schema).predicates == ()
 
 
-@pytest.mark.parametrize(
-    ("pattern", "words"),
-    [
-        (Sequence((A, B), (Link("THEN"),)), "THEN"),
-        (plan.Unless(A, Sequence((A, B), (Link("THEN", span=Span(3, 9)),))), "THEN"),
-        (Select(Strategy.RESTRICTED, A), "the nested strategy RESTRICTED"),
-    ],
-)
-def test_outside_the_fragment_the_operator_is_named(pattern: plan.Pattern, words: str) -> None:
-    with pytest.raises(NotSupportedError) as error:
-        construct(pattern, SCHEMA)
-    assert words in error.value.fact
+def test_outside_the_fragment_the_operator_is_named() -> None:
+    with pytest.raises(NotSupportedError, match="the nested strategy RESTRICTED") as error:
+        construct(Select(Strategy.RESTRICTED, A), SCHEMA)
     assert 'engine="reference"' in str(error.value)
 
 
 @pytest.mark.parametrize(
-    "pattern", [seq(A, Within(B, Interval(0, 5))), Sequence((A, B), (Link(";", Interval(0, 5)),)), Iterate(A, gap=Interval(0, 1))]
+    "pattern",
+    [
+        seq(A, Within(B, Interval(0, 5))),
+        Sequence((A, B), (Link(";", Interval(0, 5)),)),
+        Iterate(A, gap=Interval(0, 1)),
+        Sequence((A, B), (Link("THEN"),)),
+    ],
 )
 def test_time_inside_a_pattern_needs_events_with_times(pattern: plan.Pattern) -> None:
-    with pytest.raises(BindError, match="a time window or gap needs events with times") as error:
+    with pytest.raises(BindError, match="needs events with times") as error:
         construct(pattern, SCHEMA)
     assert "time=" in str(error.value)
 
