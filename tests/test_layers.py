@@ -44,7 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     "arguments": MACHINE,
     "query": MACHINE | {"arguments"},
     "queries": MACHINE | {"arguments", "query"},
-    "reasons": MACHINE | {"testing.reference", "arguments", "query"},
+    "reasons": MACHINE | {"succession", "testing.reference", "arguments", "query"},
     "testing": MACHINE | {"testing.reference", "succession", "query", "cepheid"},
     "spark": MACHINE | {"query"},
     "viz": MACHINE | {"query"},

@@ -87,7 +87,14 @@ CASES: dict[str, tuple[str, str, Any, str, str]] = {
     "contiguity": ("SELECT * WHERE A : B", "A1 C2 B5", [0, 2], ":", "in between: row 1 (C at 2)"),
     "contiguity of iterations": ("SELECT * WHERE (A ; B) :+", "A1 B2 X3 A4 B5", [0, 1, 3, 4], "`(A ; B):+` (the very next event)", ""),
     "contiguity of all": ("SELECT STRICT * WHERE A ; B", "A1 C2 B5", [0, 2], "STRICT", "in between, and in no variable: row 1 (C at 2)"),
-    "next": ("SELECT * WHERE A THEN B", "A1 B2 B5", [0, 2], "THEN", ""),
+    "next": ("SELECT * WHERE A THEN B", "A1 B2 B5", [0, 2], "THEN", "behind row 0 (A at 1) the next is row 1 (B at 2)"),
+    "next of several events": (
+        "SELECT * WHERE A THEN (B ; C) TIME MODEL SNOOPIB",
+        "A1 B2 C3 B4 C5",
+        [0, 3, 4],
+        "THEN",
+        "behind row 0 (A at 1) the next is row 1 (B at 2) to row 2 (C at 3)",
+    ),
     "projection": ("SELECT * WHERE PROJECT x (A AS x ; B ; C)", "A1 B2 C5", [0, 1], "PROJECT x", ""),
     "having by names": (
         "SELECT count(x) AS n, max(x.v), min(x.v) AS x WHERE A+ AS x HAVING n > 2 AND (abs(max_x_v) > 0 OR count(x) > 5)",

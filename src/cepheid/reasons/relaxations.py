@@ -362,7 +362,7 @@ class _Relaxed:
 
     def item(self, node: syntax.Sequence, number: int, item: syntax.Pattern) -> syntax.Pattern:
         found = self.pattern(item)
-        for kind in ("gap", "negation", "contiguity"):
+        for kind in ("gap", "negation", "contiguity", "next"):
             found = self.seen(found, "left", node, kind, number)
             found = self.seen(found, "right", node, kind, number - 1)
         return found

@@ -150,14 +150,14 @@ class Runs:
         return set(_seen(found)), frozenset().union(*found.layout.labels)
 
     def every(self, pattern: syntax.Pattern, first: int, last: int, keys: Mapping[str, object]) -> list[Seen]:
-        """The matches of a pattern within some rows of a partition, as rows of all events."""
+        """The matches of a pattern within some rows of a partition, with their events in the variable `ALL`."""
         rows = [row for row in range(first, last + 1) if keys == self.keys_of(tuple(keys), row)]
         query = _shown(syntax.Query(pattern))
         try:
             found = self._run(query, self.table.take(pa.array(rows, pa.int64())), self.schema, MAX_BYTES)
         except LimitError:
             return []
-        return [Seen(rows[each.start], rows[each.end], ()) for each in _seen(found)]
+        return [Seen(rows[each.start], rows[each.end], ((ALL, tuple(rows[row] for row in sorted(each.rows))),)) for each in _seen(found)]
 
     def column(self, name: str) -> list[Any]:
         """The values of an attribute, by row."""

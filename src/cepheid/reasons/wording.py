@@ -15,11 +15,12 @@ from cepheid.engine.input.read import times_of
 from cepheid.engine.run.definition import rows_of
 from cepheid.errors import BindError, counted
 from cepheid.language import syntax, to_text
-from cepheid.language.syntax import Consumption, Strategy
+from cepheid.language.syntax import Consumption, Strategy, TimeModel
 from cepheid.logical import plan as logical
 from cepheid.logical.patterns import conjuncts
 from cepheid.logical.tree import conditions_of
 from cepheid.reasons.relaxations import CHOICES, STRUCTURE, Relaxation, operands, relaxations, relaxed, watched
+from cepheid.succession import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -104,7 +105,7 @@ class Words:
         """What excluded a match of the query without the chosen relaxations, of which `relaxation` is one."""
         gone = {each.number for each in chosen if each.kind == "partition"}
         self.keys = tuple(key for number, key in enumerate(self.tree.partition_by) if number not in gone)
-        if relaxation.kind in CHOICES:
+        if relaxation.kind in CHOICES and relaxation.kind != "next":
             return self._choice(relaxation, chosen, match)
         tellers: dict[str, Callable[[Relaxation, Seen], str]] = {
             "condition": self._condition,
@@ -112,6 +113,7 @@ class Words:
             "window": self._window,
             "negation": self._negation,
             "contiguity": self._contiguity,
+            "next": lambda relaxation, match: self._next(relaxation, chosen, match),
             "partition": self._partition,
         }
         teller = tellers.get(relaxation.kind)
@@ -288,6 +290,22 @@ class Words:
         return f"behind it: {self._example(found)}, which matches `{to_text(node.negated)}`"
 
     # --------------------------------------------------------------------------------------------------------------------- choices
+
+    def _next(self, relaxation: Relaxation, chosen: Collection[Relaxation], match: Seen) -> str:
+        """What the time model calls next instead."""
+        assert isinstance(relaxation.node, syntax.Sequence)
+        item = relaxation.node.items[relaxation.number + 1]
+        within = any(item.span.start <= each.span.start and each.span.end <= item.span.end for each in chosen)
+        before = match.of(watched("left", relaxation))
+        if within or not before or not self._exact(relaxation) or not _depends_on_itself(item):
+            return ""
+        model = MODELS[(self.tree.model or TimeModel.CAYUGA).value]
+        assert self.runs.schema.time_column is not None
+        times = times_of(self.runs.table, self.runs.schema.time_column)
+        stamps = {each: model.of(times[list(each.rows)].tolist()) for each in self.runs.every(item, 0, match.end, self._keys(match.start))}
+        after = model.successors(model.point(int(times[max(before)])), set(stamps.values()))
+        found = [each for each, stamp in stamps.items() if stamp in after]
+        return f"behind {self.row(max(before))} the next is {self._example(found)}" if found else ""
 
     def _choice(self, relaxation: Relaxation, chosen: Collection[Relaxation], match: Seen) -> str:
         """What the query chooses with this construct in it."""
