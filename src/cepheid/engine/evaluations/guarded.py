@@ -589,7 +589,7 @@ class Next(Choosing):
             assert root is not None
             fronts = Fronts(root, ended.low, self.steps, end=end, counts=counts, everywhere=self._everywhere)
             together.nexts = Nexts(fronts.total.all, end, histories=self._histories, everywhere=self._everywhere)
-        state = together.nexts.after(together.nexts.start, ended.times, shown=places.shows[label], begins=places.begins[label])
+        state = together.nexts.after(together.nexts.start, ended.times, places, label)
         if state is None:
             return []
         return _restricted(Following(together.nexts, places, ended.since, _children(found), low, steps, copied=copied), found, state)

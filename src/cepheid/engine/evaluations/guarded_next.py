@@ -169,13 +169,13 @@ class Nexts:
     def _key(self, match: tuple[int, Key]) -> Key:
         return () if self._histories and match[0] == self._end else _whole(match)
 
-    def after(self, state: Reading, times: Times, *, shown: bool, begins: bool) -> State | None:
-        """The state behind an event with such places in the part; None where no match that is next goes on so."""
-        read = _with(state.times, times[0], self._end) if self._histories and shown else state.times
+    def after(self, state: Reading, times: Times, places: Places, label: int) -> State | None:
+        """The state behind an event with a label; None where no match that is next goes on so. Events beside the part change nothing."""
+        read = _with(state.times, times[0], self._end) if self._histories and places.shows[label] else state.times
+        begins = places.begins[label]
+        start = min(state.begins, times[1]) if begins or (self._everywhere and places.has[label]) else state.begins
         if not begins:
-            begun = min(state.begins, times[1]) if self._everywhere else state.begins
-            return Reading(read, begun) if read in self._prefixes else None
-        start = min(state.begins, times[1])
+            return Reading(read, start) if read in self._prefixes else None
         least = self._least.get(self._key((start, read)))
         return None if least is None else Begun(least, start)
 
@@ -207,7 +207,7 @@ class Following(Restriction[State]):
         found = []
         for number in members(cells):
             cell = self._reached.cells[number]
-            after = self._nexts.after(state, cell.times, shown=self._places.shows[cell.label], begins=self._places.begins[cell.label])
+            after = self._nexts.after(state, cell.times, self._places, cell.label)
             if after is not None:
                 found.append((number, after))
         return found

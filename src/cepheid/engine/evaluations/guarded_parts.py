@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from cepheid.automata.transform import members
-from cepheid.automata.transition import BEGINS, ENDS, PRECEDES, SHOWN
+from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, PRECEDES, SHOWN
 from cepheid.engine.evaluations.guarded_choice import Best
 from cepheid.engine.evaluations.guarded_graph import Node, united
 from cepheid.engine.evaluations.guarded_maximal import CellSets, Maximal
@@ -138,13 +138,14 @@ class Places:
     """The places in one part that the labels of the automaton around it have.
 
     begins, shows, precedes: by label, whether it begins the part, whether the part's support has its event, and whether it ends what the part is next
-    to. ends: the labels that end the part.
+    to. has: whether its event is of the part, also if PROJECT hides it there. ends: the labels that end the part.
     """
 
     def __init__(self, automaton: Automaton, part: int) -> None:
         self.begins, self.shows, self.precedes = (
             [(part, name) in parts for _, parts in automaton.labels] for name in (BEGINS, SHOWN, PRECEDES)
         )
+        self.has = [shown or (part, HIDDEN[1]) in parts for shown, (_, parts) in zip(self.shows, automaton.labels, strict=True)]
         self.ends = frozenset(number for number, (_, parts) in enumerate(automaton.labels) if (part, ENDS) in parts)
 
 
