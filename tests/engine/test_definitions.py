@@ -6,6 +6,7 @@ import random
 
 import pyarrow as pa
 import pytest
+from slowness import within
 
 import cepheid
 from cepheid.engine.input import payload
@@ -179,6 +180,16 @@ def test_under_point_what_project_hides_does_not_pile_up():
         recognizer.push(rows)
         used.append(recognizer.memory_usage())
     assert used[1] < 2 * used[0]
+
+
+def test_what_waits_for_many_tests_goes_its_own_way():
+    """Where each of the two sides guesses which of the hidden events begins first, a macro state of all guesses had 8,640 regions after 9 events."""
+    sides = "(PROJECT x (P ALL C AS x)) AND (PROJECT x (P ALL A ALL C AS x))"
+    query = cepheid.query(f"EVENT P(v) AS (SELECT count(x) AS v WHERE A AS x ; B WITHIN 2) SELECT * WHERE A ; ({sides}) WITHIN 8")
+    with within(5):
+        assert len(query.run(pa.table({"type": list("ABAC" * 10), "ts": range(40)}))) == 52
+    short = pa.table({"type": list("ABACABAC"), "ts": range(8)})
+    assert sorted(map(repr, query.run(short))) == sorted(map(repr, query.run(short, engine="reference"))) != []
 
 
 def test_too_many_optional_items_beside_made_events():

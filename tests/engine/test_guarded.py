@@ -134,11 +134,15 @@ def test_of_two_scopes_the_smaller_set_is_enough(monkeypatch: pytest.MonkeyPatch
     assert replaced  # a few per hundred cases, and they come in bunches
 
 
-@pytest.mark.parametrize("shared", [1, 2])
-def test_matches_are_told_apart_where_registers_are_no_function_of_the_output(monkeypatch: pytest.MonkeyPatch, shared: int) -> None:
-    monkeypatch.setattr(regions, "SHARED_LIMIT", shared)
+@pytest.mark.parametrize(
+    ("limit", "shared"), [("SHARED_LIMIT", 1), ("SHARED_LIMIT", 2), ("SHARED_TEST_LIMIT", 0), ("SHARED_TEST_LIMIT", 1)]
+)
+def test_matches_are_told_apart_where_registers_are_no_function_of_the_output(
+    monkeypatch: pytest.MonkeyPatch, limit: str, shared: int
+) -> None:
+    monkeypatch.setattr(regions, limit, shared)
     ambiguous = 0
-    for rng, automaton, rows in cases(f"shared {shared}", CASES * shared**2, length=7):
+    for rng, automaton, rows in cases(f"shared {shared}", CASES * max(shared, 1) ** 2, length=7):
         evaluation = Guarded(Program(automaton))
         cuts = random_cuts(rng, rows)
         found = run(evaluation, rows, cuts=cuts)
@@ -365,9 +369,11 @@ def projected(match: Match, shown: frozenset[str] | None) -> Match:
 
 
 @pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST, Strategy.MAX])
-@pytest.mark.parametrize("shared", [regions.SHARED_LIMIT, 1])
-def test_strategies_choose_among_the_matches_of_an_event(monkeypatch: pytest.MonkeyPatch, strategy: Strategy, shared: int) -> None:
-    monkeypatch.setattr(regions, "SHARED_LIMIT", shared)
+@pytest.mark.parametrize(("limit", "shared"), [("SHARED_LIMIT", regions.SHARED_LIMIT), ("SHARED_LIMIT", 1), ("SHARED_TEST_LIMIT", 1)])
+def test_strategies_choose_among_the_matches_of_an_event(
+    monkeypatch: pytest.MonkeyPatch, strategy: Strategy, limit: str, shared: int
+) -> None:
+    monkeypatch.setattr(regions, limit, shared)
     for rng, automaton, rows in cases(f"{strategy} {shared}", length=10):
         shown = rng.choice((None, frozenset("x"), frozenset("yz")))
         bounds: dict[str, Any] = {"window": rng.choice((None, None, 3)), "consume": rng.choice((Consumption.NONE, Consumption.PARTITION))}

@@ -55,6 +55,10 @@ SHARED_LIMIT = 4
 """Configurations of one state that share a macro state. Where there are more, the register is no function of the output: each configuration goes its
 own way, and matches are told apart where they end. Tests make it 1."""
 
+SHARED_TEST_LIMIT = 12
+"""Tests that configurations which share a macro state may wait for together: each region has an answer to all that an event asks. Where there are
+more, each configuration goes its own way, as above."""
+
 SIMPLER_HELP = (
     "make the pattern more deterministic: shorter counted repetitions, fewer overlapping alternatives, fewer conditions between events"
 )
@@ -276,7 +280,7 @@ class Regions:
             sorted((state, tuple((register, number[term]) for register, term in held)) for state, held in reached)
         )
         targets = [configurations] if configurations else []
-        if any(sum(other == state for other, _ in configurations) > SHARED_LIMIT for state, _ in configurations):
+        if self._is_large(configurations):
             targets = [[configuration] for configuration in configurations]
             self.ambiguous = True
         built = tuple(self._target(target) for target in targets)
@@ -284,6 +288,29 @@ class Regions:
         where = {place: index for index, place in enumerate(kept)}
         moved = tuple((macro, tuple(where[place] for place in places)) for macro, places in built)
         return Region(label, literals, tuple(made[place] for place in kept), moved, final)
+
+    def _is_large(self, configurations: Sequence[Configuration]) -> bool:
+        """Whether configurations are too many, or wait for too much, to share a macro state."""
+        if any(sum(other == state for other, _ in configurations) > SHARED_LIMIT for state, _ in configurations):
+            return True
+        waits = {test for state, held in configurations for test in self._waits(state, held)}
+        return len(configurations) > 1 and len(waits) > SHARED_TEST_LIMIT
+
+    def _waits(self, state: int, held: Sequence[tuple[int, int]]) -> Iterator[Test]:
+        """The tests that a configuration waits for."""
+        slots = dict(held)
+        for guard in self._guards_of[state]:
+            test = test_after(guard.test, lambda register: Before(slots[register]) if register in slots else None)
+            if test is not None:
+                yield test
+
+    @cached_property
+    def _guards_of(self) -> list[list[Guard]]:
+        """The guards that the moves of each state ask."""
+        asked = [0] * self.automaton.states
+        for move in self.automaton.transitions:
+            asked[move.source] |= move.requires | move.forbids
+        return [[guard for guard in self.automaton.alphabet.guards if mask & guard.mask] for mask in asked]
 
     def _target(self, configurations: Sequence[Configuration]) -> tuple[Macro, tuple[int, ...]]:
         """The macro state of configurations over terms, with slots without gaps, and the term of each slot."""
