@@ -261,6 +261,20 @@ def test_only_does_not_hide_what_is_next() -> None:
     assert [[reason.kind for reason in reasons] for reasons in answer.reasons] == [["next"]]
 
 
+def test_only_does_not_count_what_project_hides() -> None:
+    assert cepheid.why_not("SELECT * WHERE PROJECT x, A (A ; B ; C AS x)", events("A1 B2 C3"), [0, 2], only=True).matched
+    answer = cepheid.why_not(
+        "SELECT * WHERE A THEN (PROJECT x (B ; D ; C AS x)) FILTER x.v > 5", events("A1 B2 D3 C4(v=1)"), [0, 3], only=True
+    )
+    assert [[reason.kind for reason in reasons] for reasons in answer.reasons] == [["condition"]]
+
+
+def test_project_below_and_hides_what_the_sides_differ_in() -> None:
+    query = "SELECT * WHERE (PROJECT x (A AS x ; B WITHIN 1)) AND (PROJECT x (A AS x ; B))"
+    answer = cepheid.why_not(query, events("A1 B3"), [0])
+    assert [[reason.kind for reason in reasons] for reasons in answer.reasons] == [["window"]]
+
+
 def test_what_is_next_under_point_may_begin_earlier() -> None:
     query, stream = "SELECT * WHERE A THEN (B THEN C) WITHIN 2 TIME MODEL POINT", events("B1 A2 C5")
     answer = cepheid.why_not(query, stream, [0, 1, 2])

@@ -61,8 +61,8 @@ def why_not(
 
     query: a `Query`, or what `cepheid.query` takes. args: values of its parameters. events: as for `Query.run`, at most `MAX_ROWS`.
     positions: the rows of events in the input, from 0: those of a match, or some of them; `{"x": 3, "y": [5, 6]}` says which variables they should be
-    in, None for any. With several streams, rows of the merged stream; with sort=True, of the input as it is.
-    span: the first and the last row that the match may have; positions may be empty then. only: the match has no events but those at `positions`.
+    in, None for any. With several streams, rows of the merged stream; with sort=True, of the input as it is. span: the first and the last row that
+    the match may have; positions may be empty then. only: the match shows no events but those at `positions`; PROJECT may hide others.
     type, time, until, engine, sort, null_keys, order: as for `Query.run`.
 
     Returns a `WhyNot`; print it. Each of its sets of reasons is minimal: the query without all of them has such a match, and with any of them it has
@@ -171,7 +171,8 @@ class _Question:
         self.tree = self.query.tree
         self.goal = self._in_stream(self.asked)
         self.words = Words(self.query, self.runs, self.order)
-        all_ = relaxations(self.tree)
+        # What PROJECT hides is no other event, so that it excludes nothing where there may be none.
+        all_ = [each for each in relaxations(self.tree) if not (self.goal.only and each.kind == "projection")]
         self.choices = [each for each in all_ if each.kind in CHOICES]
         self.structure = [each for each in all_ if each.kind in STRUCTURE]
         self.body = [each for each in all_ if each.kind not in CHOICES | STRUCTURE]

@@ -103,7 +103,8 @@ def _window(window: syntax.Interval | syntax.EventCount) -> str:
 
 def _of_pattern(node: syntax.Pattern) -> Iterator[Relaxation]:
     for below in operands(node):
-        yield from _of_pattern(below)
+        # What both sides of AND hide may differ: it is no match of AND once it shows.
+        yield from (each for each in _of_pattern(below) if each.kind != "projection" or not isinstance(node, syntax.And))
     match node:
         case syntax.Filter(condition=condition):
             for number, part in enumerate(conjuncts(condition)):

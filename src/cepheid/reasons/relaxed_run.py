@@ -84,7 +84,7 @@ class Seen:
 class Goal:
     """What is asked for: a match with the rows `rows`, and in each variable of `named` those rows.
 
-    only: it has no other events. span: the first and the last row that it may have.
+    only: it shows no other events, but PROJECT may hide some inside. span: the first and the last row that it may have.
     """
 
     rows: frozenset[int]
@@ -128,7 +128,7 @@ class Runs:
         )
         table, schema = self.table, self.schema
         if taken is not None:
-            body = dataclasses.replace(body, pattern=_confined(body.pattern))
+            body = dataclasses.replace(body, pattern=_confined(body.pattern, hidden=not goal.only))
             table = table.append_column(TAKEN, pa.array(np.isin(np.arange(table.num_rows), list(taken))))
             schema = _with_taken(schema)
         try:
@@ -258,14 +258,15 @@ def _named(pattern: syntax.Pattern) -> syntax.Pattern:
     return syntax.Named(pattern, ALL)
 
 
-def _confined(pattern: Any) -> Any:
-    """The pattern with events of the rows that may be taken alone; what a strategy compares stays as it is."""
+def _confined(pattern: Any, *, hidden: bool) -> Any:
+    """The pattern with events of the rows that may be taken alone; what is compared stays as it is. hidden: also those that PROJECT may hide."""
+    stays = isinstance(pattern, syntax.Project) and not hidden
     if isinstance(pattern, syntax.Type):
         return syntax.Filter(pattern, syntax.Attribute(pattern.name or "ANY", (TAKEN,)))
-    if isinstance(pattern, syntax.Select) and pattern.strategy is not Strategy.STRICT:
+    if stays or (isinstance(pattern, syntax.Select) and pattern.strategy is not Strategy.STRICT):
         return pattern
     if isinstance(pattern, syntax.Sequence):
         chosen = [False, *(link.operator == "THEN" for link in pattern.links)]  # what is next is so among all
-        items = (item if all_ else _confined(item) for item, all_ in zip(pattern.items, chosen, strict=True))
+        items = (item if all_ else _confined(item, hidden=hidden) for item, all_ in zip(pattern.items, chosen, strict=True))
         return dataclasses.replace(pattern, items=tuple(items))
-    return with_operands(pattern, _confined)
+    return with_operands(pattern, lambda below: _confined(below, hidden=hidden))
