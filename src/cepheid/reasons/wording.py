@@ -296,7 +296,7 @@ class Words:
         assert isinstance(relaxation.node, syntax.Sequence)
         item = relaxation.node.items[relaxation.number + 1]
         within = any(item.span.start <= each.span.start and each.span.end <= item.span.end for each in chosen)
-        before = match.of(watched("left", relaxation))
+        before, behind = (match.of(watched(side, relaxation)) for side in ("left", "right"))
         if within or not before or not self._exact(relaxation) or not _depends_on_itself(item):
             return ""
         model = MODELS[(self.tree.model or TimeModel.CAYUGA).value]
@@ -305,7 +305,9 @@ class Words:
         stamps = {each: model.of(times[list(each.rows)].tolist()) for each in self.runs.every(item, 0, match.end, self._keys(match.start))}
         after = model.successors(model.point(int(times[max(before)])), set(stamps.values()))
         found = [each for each, stamp in stamps.items() if stamp in after]
-        return f"behind {self.row(max(before))} the next is {self._example(found)}" if found else ""
+        if not found or any(each.rows == frozenset(behind) for each in found):
+            return ""
+        return f"behind {self.row(max(before))} the next is {self._example(found)}"
 
     def _choice(self, relaxation: Relaxation, chosen: Collection[Relaxation], match: Seen) -> str:
         """What the query chooses with this construct in it."""
