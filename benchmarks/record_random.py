@@ -63,8 +63,10 @@ def differs(case: Case) -> tuple[str | None, bool]:
         return f"whole: {error}", bool(found)
     runs = [("whole", engine) for engine in ENGINES]
     runs += [(way, engine) for way, engine in zip(WAYS, itertools.islice(itertools.cycle(ENGINES), case.number % 3, None), strict=False)]
+    # Matches that wait from their start come in the order of their deadlines: the order is not that of the whole.
+    told = Counter if case.query.compiled(case.query.schema(case.events.schema)).waits else list
     for way, engine in runs:
-        if WAYS[way](case, engine) != found:
+        if told(WAYS[way](case, engine)) != told(found):
             return f"{way}, {engine}", bool(found)
     return None, bool(found)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from slowness import within
 
 import cepheid
 from cepheid.automata import negation, strategies, succession
@@ -200,6 +201,18 @@ def test_gaps_are_asked_in_the_steps_of_the_time_column(kind: pa.DataType, later
     table = pa.table({"type": ["A", "A"], "ts": pa.array([0, later], kind)})
     found = {gap: len(cepheid.query(f"SELECT * WHERE A AS x ;[{gap}] A AS y").run(table)) for gap in ("> 1d", "<= 1d", "<= 2d", "> 2d")}
     assert found == {"> 1d": 1, "<= 1d": 0, "<= 2d": 1, "> 2d": 0}
+
+
+@pytest.mark.parametrize("branches", [6, 10, 12])
+def test_alternatives_that_compare_cost_no_exponent(branches: int) -> None:
+    """All of them waited for their tests together: 25 s for 11 alternatives."""
+    pattern = " OR ".join(f"(A AS x ; B AS y FILTER y.v = x.v + {number - 4})" for number in range(branches))
+    query = cepheid.query(f"SELECT * WHERE {pattern} WITHIN 6")
+    table = pa.table({"type": list("ABBA") * 20, "ts": range(80), "v": [number * 7 % 5 for number in range(80)]})
+    with within(5):
+        found = list(query.run(table))
+    assert sorted(map(repr, found)) == sorted(map(repr, query.run(table, engine="reference")))
+    assert len(found) > 50
 
 
 @pytest.mark.parametrize("model", ["CAYUGA", "COMPLETE_HISTORY", "SNOOPIB", "ODE", "ACTIVE_OFFICE", "POINT"])

@@ -88,6 +88,13 @@ CASES: dict[str, tuple[str, str, Any, str, str]] = {
     "contiguity of iterations": ("SELECT * WHERE (A ; B) :+", "A1 B2 X3 A4 B5", [0, 1, 3, 4], "`(A ; B):+` (the very next event)", ""),
     "contiguity of all": ("SELECT STRICT * WHERE A ; B", "A1 C2 B5", [0, 2], "STRICT", "in between, and in no variable: row 1 (C at 2)"),
     "next": ("SELECT * WHERE A THEN B", "A1 B2 B5", [0, 2], "THEN", "behind row 0 (A at 1) the next is row 1 (B at 2)"),
+    "next at one time": (
+        "SELECT * WHERE A THEN (B ; C FILTER B.v = C.v) TIME MODEL ACTIVE_OFFICE",
+        "A1 B2(v=3) B3(v=1) C5(v=1) C5(v=3)",
+        [0, 2, 3],
+        "THEN",
+        "behind row 0 (A at 1) the next is row 1 (B at 2) to row 4 (C at 5)",
+    ),
     "next of several events": (
         "SELECT * WHERE A THEN (B ; C) TIME MODEL SNOOPIB",
         "A1 B2 C3 B4 C5",

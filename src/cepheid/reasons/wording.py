@@ -9,6 +9,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.input.read import times_of
@@ -302,7 +303,8 @@ class Words:
         model = MODELS[(self.tree.model or TimeModel.CAYUGA).value]
         assert self.runs.schema.time_column is not None
         times = times_of(self.runs.table, self.runs.schema.time_column)
-        stamps = {each: model.of(times[list(each.rows)].tolist()) for each in self.runs.every(item, 0, match.end, self._keys(match.start))}
+        last = int(np.flatnonzero(times <= times[match.end])[-1])  # what comes first may end later at the same time
+        stamps = {each: model.of(times[list(each.rows)].tolist()) for each in self.runs.every(item, 0, last, self._keys(match.start))}
         after = model.successors(model.point(int(times[max(before)])), set(stamps.values()))
         found = [each for each, stamp in stamps.items() if stamp in after]
         if not found or any(each.rows == frozenset(behind) for each in found):
