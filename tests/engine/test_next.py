@@ -235,10 +235,12 @@ def test_memory_is_bounded_by_the_window():
     run = Next(Program(automaton_of(("seq", ("plus", A), ("seq", ("plus", B), C)))), count_window=50)
     rng = np.random.default_rng(SEED)
     used = []
-    for _ in range(5):
+    for _ in range(20):
         run.feed((1 << rng.integers(0, 2, 2_000)).astype(np.uint64), np.arange(2_000), slots=np.zeros(1, np.int32))
         used.append(run.memory_usage())
-    assert used[1:] == used[:-1]
+    # What a window can need at most may come late; then nothing grows any more.
+    assert set(used[10:]) == {max(used)}
+    assert max(used) < 1.1 * used[0]
 
 
 def test_a_damaged_state_is_refused_or_harmless():
