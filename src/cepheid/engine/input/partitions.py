@@ -6,13 +6,15 @@ Python object per key is its entry in a dict.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.input.keys import group, key_codes, key_table
-from cepheid.engine.input.payload import decoded
+from cepheid.engine.input.payload import MANY_TABLES, decoded, merged
 from cepheid.engine.letters.values import no_events
 from cepheid.engine.memory.pools import NUMBER_LIMIT
 from cepheid.engine.memory.stored import Stored
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
 
     from cepheid.engine.input.keys import Groups
     from cepheid.engine.memory.pools import Array
-
-MANY_CHUNKS = 64
-"""Chunks after which the table of keys is put together."""
 
 DEAD_KEYS = 4096
 """Forgotten keys that stay in the table before it is made anew."""
@@ -103,8 +102,9 @@ class Partitions:
         self.null_keys = 0
         self._grouped = tuple(grouped)
         self._slots: dict[tuple[Any, ...], int] = {}
-        self._known = decoded(no_events(pa.schema([schema.field(name) for name in keys])))
-        self._row_of: Array = np.zeros(0, np.int64)  # row of each slot in `_known`; -1: it is free
+        self._know([decoded(no_events(pa.schema([schema.field(name) for name in keys])))])
+        self._row_of: Array = np.zeros(0, np.int64)  # row of each slot in `_known`; -1: it is free, or not given yet
+        self._given = 0 if keys else 1
         self._free: list[int] = []
 
     def __len__(self) -> int:
@@ -114,7 +114,7 @@ class Partitions:
     @property
     def slots(self) -> int:
         """Slots given so far, free ones among them."""
-        return len(self._row_of) if self.keys else 1
+        return self._given
 
     def arrive(self, events: pa.Table, *, interleaved: bool = False) -> Arrived:
         """The rows of a batch by partition; counts them in `seen`.
@@ -149,12 +149,17 @@ class Partitions:
 
     def table(self, slots: Array) -> pa.Table:
         """The keys in these slots, one row each."""
+        # PERF: take puts a column of many pieces together first, and so costs what all keys cost.
         rows = self._row_of[slots]
-        if len(rows) != 1:
-            return self._known.take(pa.array(rows))
-        # PERF: take puts a column of many pieces together first. What is cut out is copied, so that it does not keep all keys in memory.
-        columns = [pa.concat_arrays(column.slice(int(rows[0]), 1).chunks) for column in self._known.columns]
-        return pa.Table.from_arrays(columns, schema=self._known.schema)
+        if len(rows) == 1:
+            piece = bisect.bisect_right(self._starts, int(rows[0])) - 1
+            one = self._known[piece].slice(int(rows[0]) - self._starts[piece], 1)
+            # A copy, that does not keep all keys in memory.
+            return pa.Table.from_arrays([pa.concat_arrays(column.chunks) for column in one.columns], schema=one.schema)
+        pieces = np.searchsorted(self._starts, rows, "right") - 1
+        used = np.unique(pieces).tolist() or [0]
+        found = [self._known[piece].take(pa.array(rows[pieces == piece] - self._starts[piece])) for piece in used]
+        return found[0] if len(found) == 1 else pa.concat_tables(found).take(pa.array(np.argsort(np.argsort(pieces, kind="stable"))))
 
     def forget(self, slots: Array) -> None:
         """Free these slots: their keys start again, at position 0, when they come again. For partitions with keys."""
@@ -162,9 +167,9 @@ class Partitions:
             del self._slots[row]
             self._free.append(slot)
         self.seen[slots], self._row_of[slots] = 0, -1
-        if len(self._known) > 2 * len(self._slots) + DEAD_KEYS:
+        if self._known_rows > 2 * len(self._slots) + DEAD_KEYS:
             live = self.live
-            self._known = self._known.take(pa.array(self._row_of[live])).combine_chunks()
+            self._know([self.table(live).combine_chunks()])
             self._row_of[live] = np.arange(len(live))
 
     def retain(self, keys: pa.Table) -> None:
@@ -188,14 +193,21 @@ class Partitions:
             slots[fresh] = [*reused, *range(self.slots, self.slots + len(fresh) - len(reused))]
             known.update(zip(map(rows.__getitem__, fresh.tolist()), slots[fresh].tolist(), strict=True))
             self._fit(int(slots.max()) + 1)
-            self._row_of[slots[fresh]] = len(self._known) + np.arange(len(fresh))
-            self._known = pa.concat_tables([self._known, distinct.take(pa.array(fresh))])
-            if self._known[0].num_chunks > MANY_CHUNKS:
-                self._known = self._known.combine_chunks()
+            self._row_of[slots[fresh]] = self._known_rows + np.arange(len(fresh))
+            known_tables = [*self._known, distinct.take(pa.array(fresh))]
+            self._know(merged(known_tables) if len(known_tables) > MANY_TABLES else known_tables)
         return slots
 
+    def _know(self, tables: list[pa.Table]) -> None:
+        """The keys are in these tables of one chunk each; amortized O(log keys) per new key, and O(1) per batch."""
+        self._known = tables
+        *self._starts, self._known_rows = itertools.accumulate(map(len, tables), initial=0)
+
     def _fit(self, count: int) -> None:
-        self._row_of = np.append(self._row_of, np.full(max(0, count - len(self._row_of)), -1, np.int64))
+        """Room for so many slots; amortized O(1) per slot."""
+        self._given = max(self._given, count)
+        if count > len(self._row_of):
+            self._row_of = np.append(self._row_of, np.full(max(count, 2 * len(self._row_of)) - len(self._row_of), -1, np.int64))
         if count > len(self.seen):
             self.seen = np.concatenate([self.seen, np.zeros(max(count, 2 * len(self.seen)) - len(self.seen), np.int64)])
 
@@ -204,12 +216,12 @@ class Partitions:
     def dump(self) -> tuple[pa.Table, Array]:
         """The keys in use, and int64 (2, n): the slot of each, and its events so far."""
         slots = self.live
-        return self.table(slots) if self.keys else self._known, np.stack([slots, self.seen[slots]])
+        return self.table(slots) if self.keys else self._known[0], np.stack([slots, self.seen[slots]])
 
     def load(self, table: pa.Table, numbers: Array) -> Stored:
         """Go on, fresh, from what `dump` gave, with slots without gaps; raises ValueError where that does not fit together."""
         named, seen = numbers
-        known = self._known.schema
+        known = self._known[0].schema
         right = len(table) == (len(named) if self.keys else 0) and (table.schema.names, table.schema.types) == (known.names, known.types)
         right = right and bool((numbers >= 0).all()) and bool((np.diff(named) > 0).all()) and (bool(self.keys) or named.tolist() == [0])
         if not right or sum(seen.tolist()) >= NUMBER_LIMIT:
@@ -217,9 +229,9 @@ class Partitions:
         slots = np.arange(len(named))
         self.seen = seen.copy()
         if self.keys:
-            self._known = pa.Table.from_arrays(table.columns, schema=known)
-            self._row_of = slots.copy()
-            self._slots = dict(zip(_exact_rows(self._known), slots.tolist(), strict=True))
+            self._know([pa.Table.from_arrays(table.columns, schema=known).combine_chunks()])
+            self._row_of, self._given = slots.copy(), len(slots)
+            self._slots = dict(zip(_exact_rows(self._known[0]), slots.tolist(), strict=True))
             if len(self._slots) != len(slots):
                 raise ValueError("two keys of a snapshot are the same")
         return Stored(named, slots, self.seen)
@@ -232,7 +244,7 @@ class Partitions:
     @property
     def nbytes(self) -> int:
         """Bytes of the keys, with the dict's entries counted at 150 each."""
-        return int(self._known.nbytes + self.seen.nbytes + self._row_of.nbytes + 150 * len(self._slots))
+        return int(sum(table.nbytes for table in self._known) + self.seen.nbytes + self._row_of.nbytes + 150 * len(self._slots))
 
 
 def _exact_rows(keys: pa.Table) -> list[tuple[Any, ...]]:

@@ -166,7 +166,7 @@ class Payload:
     def _add(self, events: pa.Table) -> None:
         self._tables.append(events)
         if len(self._tables) > MANY_TABLES:
-            self._tables = _merged(self._tables)
+            self._tables = merged(self._tables)
 
     def find(self, slots: Array, lengths: Array, positions: Array) -> Array:
         """The rows (int64) of events that are kept, for the positions of matches, each in one slot and with so many positions.
@@ -322,7 +322,7 @@ class Payload:
         return single + tables + int(self._numbers.nbytes) + sum(int(part.keys.nbytes + part.rows.nbytes) for part in self._sorted)
 
 
-def _merged(tables: list[pa.Table]) -> list[pa.Table]:
+def merged(tables: list[pa.Table]) -> list[pa.Table]:
     """The same rows in fewer tables: each has more than twice as many as all behind it, or is the last. Amortized O(log rows) per row."""
     first = len(tables) - 1
     rows = len(tables[first])

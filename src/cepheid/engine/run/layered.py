@@ -30,7 +30,7 @@ from cepheid.engine.run.allowance import CALL_HELP, Allowance, made_max_bytes
 from cepheid.engine.run.beginnings import NUMBER, PLACE, ROW, TIME
 from cepheid.engine.run.layers import of_definition
 from cepheid.engine.run.made import Completed, Stream
-from cepheid.engine.run.member import IDLE_CHECK, IDLE_EVENTS, QueryMember
+from cepheid.engine.run.member import IDLE_CHECK, IDLE_EVENTS, LOOKED_AT, QueryMember
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.records import record
 
@@ -153,6 +153,19 @@ class Layered:
             layer.member.tidy(latest=_before(latest, wait), events=layer.rows)
         self._batches += 1
         if self._batches % IDLE_CHECK == 0 or events - self._looked >= IDLE_EVENTS:
+            self._look_at_begins()
+
+    def look(self, *, latest: int, events: int) -> None:  # noqa: ARG002 - as `Member.look`
+        """As `expire`, where enough events have come since the last time."""
+        for layer, wait in self._layers:
+            layer.member.look(latest=_before(latest, wait), events=layer.rows)
+        self._look_at_begins()
+
+    def _look_at_begins(self) -> None:
+        """As `_forget_begins`, where enough events have come for what that costs."""
+        held = sum(len(part.rows) for held in self._held for part in held.parts)
+        kept = sum(len(layer.standing) + len(layer.member.state.payload) for layer, _ in self._layers)
+        if LOOKED_AT * (self._events - self._looked) >= held + kept:
             self._forget_begins()
 
     def expire(self, *, latest: int, events: int) -> None:  # noqa: ARG002 - as `Member.expire`
@@ -339,6 +352,10 @@ class Standing:
     def __init__(self) -> None:
         self._lines: Array = np.zeros((3, LEAST_ROOM), np.int64)
         self._count = 0
+
+    def __len__(self) -> int:
+        """How many events it knows."""
+        return self._count
 
     def add(self, named: Array, places: Array, rows: Array) -> None:
         """Some more, of greater numbers; amortized O(new events)."""

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from cepheid.engine.run.query_state import Found
 
 IDLE_CHECK = 64
-"""Batches between two looks for partitions whose memory can be given back."""
+"""Batches after which partitions are looked for whose memory can be given back, where enough events came in them."""
 
 IDLE_EVENTS = 1 << 16
-"""As many events are a reason to look, too, however few batches they came in; more of them where there are many partitions."""
+"""As many events are a reason to look, too, however few batches they came in."""
 
-EVENTS_PER_LOOK = 16
-"""Keys and kept events that are looked at for one new event, where windows are of events."""
+LOOKED_AT = 16
+"""Keys and kept events that may be looked at for one new event: a look costs what the events cost that came since the last one."""
 
 
 class Member:
@@ -57,19 +57,28 @@ class Member:
     def tidy(self, *, latest: int, events: int) -> None:
         """Give back, now and then, what no match needs any more; latest: the greatest time so far; events: those of the stream so far."""
         self._batches += 1
-        if self._batches % IDLE_CHECK == 0 or events - self._looked >= max(IDLE_EVENTS, self.partitions.slots // EVENTS_PER_LOOK):
-            self.expire(latest=latest, events=events)
+        if self._batches % IDLE_CHECK == 0 or events - self._looked >= IDLE_EVENTS:
+            self.look(latest=latest, events=events)
         self.state.compact(latest)
 
+    def look(self, *, latest: int, events: int) -> None:
+        """As `expire`, where enough events have come since the last time: amortized O(1) per event."""
+        if self._pays(events):
+            self.expire(latest=latest, events=events)
+
+    def _pays(self, events: int) -> bool:
+        """Whether enough events have come since the last look for what one costs."""
+        return LOOKED_AT * (events - self._looked) >= self.partitions.slots + len(self.state.payload)
+
     def expire(self, *, latest: int, events: int) -> None:
-        """Give back what no match needs any more."""
+        """Give back what no match needs any more. O(slots and kept events)."""
         if latest == NEVER:
             return
         compiled = self.compiled
         if compiled.window is None and not compiled.absences:
             # Not time but events make something superfluous, and there have to be some for what a look costs.
             endless = compiled.count_window is None and compiled.consume is Consumption.NONE
-            if endless or EVENTS_PER_LOOK * (events - self._looked) < self.partitions.slots + len(self.state.payload):
+            if endless or not self._pays(events):
                 return
         self._looked = events
         idle = self.state.expire(latest)

@@ -336,7 +336,8 @@ class QueriesRecognizer(Intake[ByName]):
     def _tidy(self) -> None:
         self._pushes += 1
         if self._pushes % IDLE_CHECK == 0:
-            self._expire()
+            for each in self._every():
+                each.look(latest=self._latest, events=self._events)
         for member in self._visited:
             member.tidy(latest=self._latest, events=self._events)
 
