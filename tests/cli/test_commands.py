@@ -474,7 +474,7 @@ def test_what_does_not_fit_names_the_way_to_write_it(monkeypatch: pytest.MonkeyP
     result = call("run", "-e", "SELECT * WHERE A+ ; B", "many.csv")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "which completes about 1.15e+18 matches" in result.stderr
-    assert "help: on the command line: -o OUT.parquet or OUT.jsonl, or --json" in result.stderr
+    assert "help: on the command line: -o OUT.parquet, OUT.csv or OUT.jsonl, or --json" in result.stderr
 
 
 def test_the_first_of_countless_matches_are_printed_at_once() -> None:

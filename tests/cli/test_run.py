@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import gzip
 import importlib
 import json
+import math
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -125,6 +128,32 @@ def test_files_hold_what_the_interface_gives(name: str) -> None:
     assert pq.read_table(name).equals(cepheid.query(FIRE).run(events).to_arrow(events=True))
 
 
+def test_csv_has_lists_as_json_and_tells_null_from_an_empty_text() -> None:
+    assert call("run", "fire.ceql", "readings.csv", "-o", "out.csv").exit_code == 0
+    (row,) = csv.DictReader(Path("out.csv").read_text(encoding="utf-8").splitlines())
+    (expected,) = rows("fire.ceql", "readings.csv")
+    assert row["start_time"] == "2026-01-01 10:00:00.000000Z"
+    assert {name: json.loads(row[name]) for name in ("sensor", "t", "h")} == {name: expected[name] for name in ("sensor", "t", "h")}
+    values = {
+        "d": Decimal("1.50"),
+        "b": b"\x01",
+        "i": [1, 2],
+        "q": 'say "x,y"',
+        "e": "",
+        "n": None,
+        "s": dt.timedelta(seconds=90),
+        "f": math.nan,
+    }
+    pq.write_table(pa.Table.from_pylist([{"type": "A", "ts": 1, **values}]), "odd.parquet")
+    measures = ", ".join(f"a.{name} AS {name}" for name in values)
+    assert call("run", "-e", f"SELECT {measures} WHERE A AS a", "odd.parquet", "-o", "odd.csv").exit_code == 0
+    header, line = Path("odd.csv").read_text(encoding="utf-8").splitlines()
+    assert header == ",".join(f'"{name}"' for name in ("start_time", "end_time", *values))
+    assert line == '1,1,1.50,"01","[1, 2]","say ""x,y""","",,"0:01:30",'
+    assert call("run", "-e", "SELECT * WHERE Nothing AS x", "readings.csv", "-o", "none.csv").exit_code == 0
+    assert Path("none.csv").read_text(encoding="utf-8") == '"start_time","end_time","x"\n'
+
+
 def test_an_output_without_matches_has_its_columns() -> None:
     assert call("run", "-e", "SELECT * WHERE Nothing AS x", "readings.csv", "-o", "out.parquet").exit_code == 0
     assert pq.read_table("out.parquet").column_names == ["start_time", "end_time", "x"]
@@ -142,7 +171,7 @@ def test_an_output_is_not_replaced_unasked() -> None:
 
 
 def test_outputs_that_cannot_be() -> None:
-    assert "the endings are .parquet, .jsonl, .ndjson" in mistake("run", "fire.ceql", "readings.csv", "-o", "out.xlsx")
+    assert "the endings are .parquet, .csv, .jsonl, .ndjson" in mistake("run", "fire.ceql", "readings.csv", "-o", "out.xlsx")
     assert "there is no directory nowhere" in mistake("run", "fire.ceql", "readings.csv", "-o", "nowhere/out.jsonl")
     Path("folder.jsonl").mkdir()
     assert "is a directory" in mistake("run", "fire.ceql", "readings.csv", "-o", "folder.jsonl")

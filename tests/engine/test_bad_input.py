@@ -61,7 +61,7 @@ def test_without_time_column_positions_are_enough():
     matches = cepheid.query("SELECT * WHERE A ; B WITHIN 2 EVENTS").run([{"type": "A"}, {"type": "B"}])
     assert ends(matches) == [(0, 1)]
     assert matches[0].start_time is None
-    assert matches.to_arrow().column_names == ["start", "end", "A", "B"]
+    assert matches.to_arrow().column_names == ["start_position", "end_position", "A", "B"]
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.string(), pa.decimal128(10, 2), pa.bool_(), pa.uint64()])
@@ -287,9 +287,10 @@ def test_doubled_columns():
 
 
 def test_colliding_output_names_say_the_rename():
-    with pytest.raises(BindError, match="two columns named `start`") as error:
-        cepheid.query("SELECT * WHERE A AS start ; B").run(rows())
-    assert message(error)[-1] == "help: rename this one: AS start_2"
+    with pytest.raises(BindError, match="two columns named `end_time`") as error:
+        cepheid.query("SELECT * WHERE A AS end_time ; B").run(rows())
+    assert message(error)[-1] == "help: rename this one: AS end_time_2"
+    assert cepheid.query("SELECT * WHERE A AS start ; B AS `end`").run(rows()).to_arrow().column_names[-2:] == ["start", "end"]
 
 
 def test_options_that_are_not_known():

@@ -42,7 +42,7 @@ def test_counts_in_matches():
     values = [match.measures["count"] for match in matches]
     assert values == [3, 3, 2]
     table = matches.to_arrow()
-    assert table.column_names == ["k", "start", "end", "start_time", "end_time", "count", "count_overflow"]
+    assert table.column_names == ["k", "start_time", "end_time", "start_position", "end_position", "count", "count_overflow"]
     assert [int(value) for value in table["count"].to_pylist()] == values
     assert table["count_overflow"].to_pylist() == [False] * len(values)
     assert matches.to_arrow(events=True).column_names == ["k", "start_time", "end_time", "count", "count_overflow"]

@@ -53,7 +53,7 @@ def test_it_asks_for_what_is_not_shown():
     query = cepheid.query("SELECT b WHERE A+ AS a ; B AS b HAVING sum(a.v) >= 2")
     matches = query.run(PAIRS)
     assert sorted((match.start, match.variables["b"]) for match in matches) == [(0, (2,)), (0, (4,)), (1, (2,)), (1, (4,))]
-    assert matches.to_arrow().column_names == ["start", "end", "start_time", "end_time", "b"]
+    assert matches.to_arrow().column_names == ["start_time", "end_time", "start_position", "end_position", "b"]
 
 
 def test_null_is_not_enough():

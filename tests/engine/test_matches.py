@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -79,17 +81,35 @@ def test_arrow_table_of_positions(matches):
     assert table.schema == ALL.output_schema(EVENTS.schema)
     assert table.schema == pa.schema(
         [
-            ("start", pa.int64()),
-            ("end", pa.int64()),
             ("start_time", pa.timestamp("us", "UTC")),
             ("end_time", pa.timestamp("us", "UTC")),
+            ("start_position", pa.int64()),
+            ("end_position", pa.int64()),
             ("x", pa.large_list(pa.int64())),
             ("y", pa.large_list(pa.int64())),
         ]
     )
     assert [tuple(row) for row in table["x"].to_pylist()] == [match.variables["x"] for match in matches]
     assert matches.to_pylist() == table.to_pylist()
-    assert matches.to_pandas()["end"].tolist() == [1, 3, 3, 3, 5, 5, 5]
+    assert matches.to_pandas()["end_position"].tolist() == [1, 3, 3, 3, 5, 5, 5]
+
+
+@pytest.mark.parametrize("query", [ALL, cepheid.query("SELECT count(y) AS `keys()`, max(y.$time) AS rows WHERE A AS x ; B+ AS y")])
+def test_data_frames_have_the_rows_of_to_pandas(query):
+    """pandas reads rows, polars and DuckDB columns; neither of them takes matches for rows of its own."""
+    matches = query.run(EVENTS)
+    expected = matches.to_pandas()
+    frame = pd.DataFrame(matches)
+    assert list(frame.columns) == list(expected.columns)
+    for name in expected.columns:
+        assert [getattr(value, "tolist", lambda value=value: value)() for value in expected[name]] == frame[name].tolist()
+    assert len(pd.DataFrame(matches[:0])) == 0
+    assert pa.table(matches) == matches.to_arrow()
+    assert not isinstance(matches, Sequence), "polars asks this first, and columns after it"
+    assert matches[1] in matches
+    assert (matches.index(matches[0]), matches.count(matches[0]), next(reversed(matches))) == (0, 1, matches[-1])
+    with pytest.raises(ValueError, match="array of objects"):
+        np.asarray(matches, np.int64)
 
 
 def test_arrow_table_of_events(matches, monkeypatch):

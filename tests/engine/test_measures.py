@@ -184,7 +184,9 @@ def test_the_times_of_a_result_are_one_column_each():
     query = cepheid.query("SELECT start_time(), duration(), end_time() WHERE A ; B PARTITION BY k")
     table = pa.table({"type": ["A", "B"], "ts": [3, 8], "k": ["u", "u"]})
     matches = query.run(table)
-    assert matches.to_arrow().to_pylist() == [{"k": "u", "start": 0, "end": 1, "start_time": 3, "end_time": 8, "duration": 5}]
+    assert matches.to_arrow().to_pylist() == [
+        {"k": "u", "start_time": 3, "end_time": 8, "start_position": 0, "end_position": 1, "duration": 5}
+    ]
     assert matches.to_arrow().schema == query.output_schema(table.schema)
     assert matches[0].measures == {"start_time": 3, "duration": 5, "end_time": 8}
 
@@ -245,7 +247,7 @@ def test_constants_and_no_matches():
         cepheid.query("SELECT count(A) AS n WHERE A ; B").run(table.slice(1)),
         cepheid.query("SELECT count(A) AS n WHERE A : A").run(table),
     ):
-        assert matches.to_arrow().column_names == ["start", "end", "start_time", "end_time", "n"]
+        assert matches.to_arrow().column_names == ["start_time", "end_time", "start_position", "end_position", "n"]
         assert matches.to_arrow(events=True).column_names == ["start_time", "end_time", "n"]
         assert (len(matches), repr(matches).splitlines()[0]) == (0, "0 matches")
 
@@ -266,7 +268,7 @@ def test_matches_show_their_measures():
     assert matches.to_pandas()["first"].tolist() == [4, 3]
     assert [match.measures["first"] for match in matches[::-1]] == [3, 4]
     assert matches[1:].to_arrow()["first"].to_pylist() == [3]
-    assert matches.to_pylist()[1] == {"start": 0, "end": 2, "start_time": 1, "end_time": 5, "first": 3, "mean": 7.0}
+    assert matches.to_pylist()[1] == {"start_time": 1, "end_time": 5, "start_position": 0, "end_position": 2, "first": 3, "mean": 7.0}
 
 
 def test_only_the_attributes_that_measures_read_are_kept():

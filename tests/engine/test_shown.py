@@ -8,7 +8,17 @@ import pytest
 
 import cepheid
 from cepheid.engine.output import shown
-from cepheid.engine.output.shown import CELL_WIDTH, Listing, event_text, events_text, fitted, time_texts, value_text
+from cepheid.engine.output.shown import (
+    CELL_WIDTH,
+    Listing,
+    attributes_shown,
+    clock_texts,
+    event_text,
+    events_text,
+    fitted,
+    time_texts,
+    value_text,
+)
 
 START = dt.datetime.fromisoformat("2026-01-01 10:00:00")
 
@@ -35,6 +45,20 @@ def test_zones_and_days() -> None:
     assert time_texts([dt.date(2026, 1, 1), None, 2**62]) == ["2026-01-01", "NULL", str(2**62)]
 
 
+def test_times_beside_their_day() -> None:
+    assert clock_texts([START, START + dt.timedelta(seconds=90)]) == ["10:00:00", "10:01:30"]
+    assert clock_texts([START.replace(tzinfo=dt.UTC)]) == ["10:00"]
+    assert clock_texts([START, START + dt.timedelta(days=1)]) == ["2026-01-01 10:00", "2026-01-02 10:00"]
+    assert clock_texts([dt.date(2026, 1, 1)]) == ["2026-01-01"]
+    assert clock_texts([3, 40]) == ["3", "40"]
+    assert clock_texts([]) == []
+
+
+def test_what_the_query_names_comes_first() -> None:
+    assert attributes_shown(["type", "ts", "k", "a", "b", "c"], ["k"], "ts", ["c", "gone", "k"]) == ("c", "a", "b")
+    assert attributes_shown(["type", "ts"], [], "ts") == ("type",)
+
+
 def test_values_are_short() -> None:
     assert value_text(None) == "NULL"
     assert value_text(10**400) == "<401 digits>"
@@ -44,12 +68,14 @@ def test_values_are_short() -> None:
 
 def test_events_by_the_first_and_the_last() -> None:
     assert event_text({"type": "A", "v": 3, "w": None}) == "v=3"
-    assert events_text({"v": 3, "w": "a"}, {"v": 7, "w": "a"}, 5) == "v=3 .. 7, w=a (5 events)"
-    assert events_text({"v": 3, "w": None}, {"v": 3, "w": None}, 1) == "v=3"
-    assert events_text({"v": None}, {"v": 3}, 2) == "v=NULL .. 3 (2 events)"
-    assert events_text({"type": "A"}, {"type": "B"}, 2) == "A .. B (2 events)"
-    assert events_text({"v": None}, {"v": None}, 1) == "(1 event)"
-    assert events_text({"v": "x" * 30, "w": "y" * 30}, {"v": "x" * 30, "w": "y" * 30}, 9).endswith(".. (9 events)")
+    assert events_text("", {"v": 3, "w": "a"}, "", {"v": 7, "w": "a"}, 5) == "v=3 .. 7, w=a (5 events)"
+    assert events_text("", {"v": 3, "w": None}, "", {"v": 3, "w": None}, 1) == "v=3"
+    assert events_text("", {"v": None}, "", {"v": 3}, 2) == "v=NULL .. 3 (2 events)"
+    assert events_text("10:00", {"v": 3}, "10:07", {"v": 7}, 5) == "10:00 .. 10:07 v=3 .. 7 (5 events)"
+    assert events_text("10:00", {"v": None}, "10:00", {"v": None}, 1) == "10:00"
+    assert events_text("", {"type": "A"}, "", {"type": "B"}, 2) == "A .. B (2 events)"
+    assert events_text("", {"v": None}, "", {"v": None}, 1) == "(1 event)"
+    assert events_text("", {"v": "x" * 30, "w": "y" * 30}, "", {"v": "x" * 30, "w": "y" * 30}, 9).endswith(".. (9 events)")
 
 
 def test_a_listing_in_a_terminal() -> None:
@@ -66,17 +92,20 @@ def test_matches_show_values_and_not_positions() -> None:
     query = cepheid.query("SELECT MAX * WHERE Fail+ AS f ; (Warn AS w)? ; Ok AS s PARTITION BY user")
     expected = [
         "user  start_time        end_time          f                                                   w  s",
-        "ann   2026-01-01 10:00  2026-01-01 10:02  ip=10.0.0.1 .. 10.0.0.2, ms=5 .. NULL (2 events)  -  ip=10.0.0.2, ms=7",
+        "ann   2026-01-01 10:00  2026-01-01 10:02  10:00 .. 10:01 ip=10.0.0.1 .. 10.0.0.2, ms=5 .. NULL (2 events)  -  10:02 ip=10.0.0.2, ms=7",
     ]
     recognizer = query.recognizer(query.run(stream).events.schema)
     for matches in (query.run(stream), recognizer.push(stream)):
         assert [line.split() for line in repr(matches).splitlines()[-2:]] == [line.split() for line in expected]
-        assert "<td>ip=10.0.0.1 .. 10.0.0.2, ms=5 .. NULL (2 events)</td>" in matches._repr_html_()
+        assert "<td>10:00 .. 10:01 ip=10.0.0.1 .. 10.0.0.2, ms=5 .. NULL (2 events)</td>" in matches._repr_html_()
 
 
 def test_without_times_positions_stay() -> None:
     matches = cepheid.query("SELECT * WHERE A AS x : A AS y").run([{"type": "A", "v": number} for number in range(2)])
-    assert repr(matches).splitlines()[1:] == ["start  end  x    y", "    0    1  v=0  v=1"]
+    assert repr(matches).splitlines()[1:] == [
+        "start_position  end_position  x    y",
+        "             0             1  v=0  v=1",
+    ]
 
 
 def test_a_table_in_a_terminal_is_as_wide_as_that_and_says_what_it_leaves_out(monkeypatch):

@@ -122,9 +122,9 @@ def test_neighbours_and_positions_keep_every_event(spark):
     recognition = query.on(positions=True)
     assert "none (positions=True counts every event)" in recognition.explain(frame_of(spark, table))
     found = frame_of(spark, table).transform(recognition).toArrow()
-    assert found.column_names == ["k", "start", "end", "start_time", "end_time", "x", "y", "z"]
+    assert found.column_names == ["k", "start_time", "end_time", "start_position", "end_position", "x", "y", "z"]
     seen = {
-        (row["k"], row["start"], row["end"], *(tuple(event["$index"] for event in row[name]) for name in "xyz"))
+        (row["k"], row["start_position"], row["end_position"], *(tuple(event["$index"] for event in row[name]) for name in "xyz"))
         for row in found.to_pylist()
     }
     assert seen == {(m.keys["k"], m.start, m.end, *(m.variables[name] for name in "xyz")) for m in query.run(table)}

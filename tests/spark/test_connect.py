@@ -50,9 +50,11 @@ def test_a_column_as_type_positions_and_merged_streams(connect):
     query = cepheid.query("SELECT * WHERE low AS x : high AS y PARTITION BY k")
     kind = F.when(F.col("v") > 1, "high").otherwise("low")
     found = connect.createDataFrame(table).transform(query.on(type=kind, positions=True))
-    assert found.columns == ["k", "start", "end", "start_time", "end_time", "x", "y"]
+    assert found.columns == ["k", "start_time", "end_time", "start_position", "end_position", "x", "y"]
     rows = found.collect()
-    assert [(row.end, row.y[0]["$index"]) for row in rows] == [(row.start + 1, row.start + 1) for row in rows] != []
+    assert (
+        [(row.end_position, row.y[0]["$index"]) for row in rows] == [(row.start_position + 1, row.start_position + 1) for row in rows] != []
+    )
     merged = merge(a=connect.createDataFrame(table).drop("type"), b=connect.createDataFrame(table).drop("type"))
     pairs = cepheid.query("SELECT ANY * FROM b, a WHERE b : a PARTITION BY k WITHIN 0")
     assert merged.transform(pairs.on()).count() == len(table.filter(table["k"].is_valid()))

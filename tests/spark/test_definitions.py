@@ -192,7 +192,7 @@ def test_positions_are_those_of_a_run(spark):
         spark.sql("SELECT * FROM made(TABLE(logins) PARTITION BY user ORDER BY ts)"),
     ):
         rows = [
-            (row.user, row.start, row.end, [e["$index"] for e in row.b], [e["$index"] for e in row.s], row.b[0].failures)
+            (row.user, row.start_position, row.end_position, [e["$index"] for e in row.b], [e["$index"] for e in row.s], row.b[0].failures)
             for row in found.collect()
         ]
         assert sorted(rows) == sorted(

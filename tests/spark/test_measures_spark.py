@@ -153,8 +153,8 @@ def test_the_times_of_a_result_and_positions(spark):
     _, frame = one_match(spark)
     query = cepheid.query("SELECT start_time(), count(y) AS n, end_time() WHERE A AS x ; B AS y PARTITION BY s")
     matches = frame.transform(query.on(positions=True))
-    assert matches.columns == ["s", "start", "end", "start_time", "end_time", "n"]
-    assert [(row.start, row.end, row.n) for row in matches.collect()] == [(0, 1, 1)]
+    assert matches.columns == ["s", "start_time", "end_time", "start_position", "end_position", "n"]
+    assert [(row.start_position, row.end_position, row.n) for row in matches.collect()] == [(0, 1, 1)]
 
 
 def test_options_and_names_that_cannot_be(spark):

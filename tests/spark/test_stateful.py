@@ -20,6 +20,7 @@ from cepheid.engine.memory import container as state
 from cepheid.engine.memory.container import table_bytes, table_of
 from cepheid.engine.memory.container import unpack as unpacked
 from cepheid.errors import LimitError, SnapshotError
+from cepheid.logical.measures import POSITION_COLUMNS
 from cepheid.spark.tasks import buckets as stateful
 from cepheid.spark.tasks.buckets import Bucket
 from cepheid.spark.tasks.packing import BLOB, BUCKET, SEAL, pack, unpack
@@ -111,8 +112,9 @@ def output_of(queries, tasks):
         layout = query.compiled(query.schema(TIMED)).layout
         event = pa.struct([pa.field("row", pa.int64()), *([pa.field("$index", pa.int64())] if task["index"] else [])])
         fields += [TIMED.field(name) for name in layout.keys]
-        fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())] if task["index"] else []
-        fields += [pa.field("start_time", TIMED.field("ts").type), pa.field("end_time", TIMED.field("ts").type), *layout.measure_columns]
+        fields += [pa.field("start_time", TIMED.field("ts").type), pa.field("end_time", TIMED.field("ts").type)]
+        fields += [pa.field(name, pa.int64()) for name in POSITION_COLUMNS] if task["index"] else []
+        fields += layout.measure_columns
         fields += [pa.field("decided_time", TIMED.field("ts").type)]
         fields += [pa.field(name, pa.list_(event)) for name in layout.variables]
     return pa.schema(list({field.name: field for field in fields}.values()))
@@ -243,7 +245,7 @@ def expected(query, table, *, index=False):
                     for event, place in zip(value, places[name], strict=True)
                 ]
         if index:
-            row |= {"start": places["start"], "end": places["end"]}
+            row |= {name: places[name] for name in POSITION_COLUMNS}
     return rows
 
 
@@ -520,7 +522,10 @@ def test_shown_positions_keep_idle_keys_of_definitions(index):
         bucket = Bucket(unit) if bucket.empty else Bucket(unit).load(bucket.dump())
     assert len(found) == 2
     if index:
-        assert [(row["start"], row["end"], row["p"][0]["$index"], row["z"][0]["$index"]) for row in found] == [(0, 3, 2, 3), (4, 7, 6, 7)]
+        assert [(row["start_position"], row["end_position"], row["p"][0]["$index"], row["z"][0]["$index"]) for row in found] == [
+            (0, 3, 2, 3),
+            (4, 7, 6, 7),
+        ]
 
 
 @pytest.mark.slow

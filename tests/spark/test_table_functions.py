@@ -199,7 +199,10 @@ def test_definitions_see_the_events_of_one_partition_of_the_call(text, null_keys
         expected = [
             row
             for one in alone
-            for row in query.run(one, order="row", null_keys=null_keys).to_arrow().drop_columns(["start", "end"]).to_pylist()
+            for row in query.run(one, order="row", null_keys=null_keys)
+            .to_arrow()
+            .drop_columns(["start_position", "end_position"])
+            .to_pylist()
         ]
         rows = [row for batch in found for row in batch.to_pylist()]
         assert sorted(map(repr, rows)) == sorted(map(repr, expected)), table.to_pylist()
@@ -312,8 +315,8 @@ def test_partitions_are_read_by_themselves_whatever_their_keys():
             assert list(reader.push(table.slice(start, 1).to_batches()[0], 1)) == []
             assert list(reader.push(table.slice(start + 1, 1).to_batches()[0], 1)) == []
         found = [row for batch in reader.flush() for row in batch.to_pylist()]
-        assert [row["start"] for row in found] == positions
-        assert [row["end"] for row in found] == [1, 1]
+        assert [row["start_position"] for row in found] == positions
+        assert [row["end_position"] for row in found] == [1, 1]
 
 
 def test_only_a_known_caller_makes_rows_wait():

@@ -109,10 +109,10 @@ def test_positions_and_fewer_columns():
     assert found == [
         {
             "k": 1,
-            "start": 1,
-            "end": end,
             "start_time": 2,
             "end_time": end + 1,
+            "start_position": 1,
+            "end_position": end,
             "x": [{"row": 1, "$index": 1}],
             "z": [{"row": end, "$index": end}],
         }

@@ -122,7 +122,13 @@ def run(
     query: QueryArgument,
     events: EventsArgument,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="OUT", help="Write the matches to OUT.parquet or OUT.jsonl, with their events.")
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="Write the matches, with events, to OUT.parquet, OUT.jsonl or OUT.csv (lists as JSON).",
+        ),
     ] = None,
     expression: Expression = False,
     param: Parameters = None,

@@ -40,7 +40,7 @@ OPTIONS = (
     ("order=", "--order NAME"),
     ("args=", "--param NAME=VALUE"),
     ("schema=", "name the file of events after the query"),
-    ("q.batches(..)", "-o OUT.parquet or OUT.jsonl, or --json"),
+    ("q.batches(..)", "-o OUT.parquet, OUT.csv or OUT.jsonl, or --json"),
 )
 """What a help line of the Python interface is called here."""
 

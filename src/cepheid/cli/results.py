@@ -1,4 +1,4 @@
-"""Matches as a table on a terminal, as JSON lines or as Parquet.
+"""Matches as a table on a terminal, as JSON lines, CSV or Parquet.
 
 Comes in: a `Found` or a `Flow`, matches as Arrow tables with the events themselves (the columns of `Matches.to_arrow(events=True)`, on every engine).
 A file gets its name only when it is complete.
@@ -143,14 +143,54 @@ def write_jsonl(found: Found | Flow, path: Path) -> None:
             file.write(line + "\n")
 
 
-WRITERS: dict[str, Callable[[Found | Flow, Path], None]] = {".parquet": write_parquet, ".jsonl": write_jsonl, ".ndjson": write_jsonl}
+def write_csv(found: Found | Flow, path: Path) -> None:
+    """One line per match; lists and structs as JSON, NULL as nothing at all, which an empty text, in quotes, is not."""
+    from pyarrow import csv
+
+    schema = pa.schema([pa.field(field.name, field.type if in_csv(field.type) else pa.string()) for field in found.schema])
+    with csv.CSVWriter(path, schema) as writer:
+        for piece in found.pieces():
+            writer.write_table(pa.table([as_csv(column) for column in piece.columns], schema=schema))
+
+
+IN_CSV = (
+    *(pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean),
+    *(pa.types.is_string, pa.types.is_timestamp, pa.types.is_date),
+)
+
+
+def in_csv(kind: pa.DataType) -> bool:
+    """Whether Arrow writes values of a type as CSV."""
+    return any(test(kind) for test in IN_CSV)
+
+
+def as_csv(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """A column as CSV has it: what CSV cannot say becomes the text of `row_value`."""
+    if in_csv(column.type):
+        return column
+    values = [row_value(value) for value in python_values(column)]
+    return pa.array([value if value is None or isinstance(value, str) else json_text(value) for value in values], pa.string())
+
+
+WRITERS: dict[str, Callable[[Found | Flow, Path], None]] = {
+    ".parquet": write_parquet,
+    ".csv": write_csv,
+    ".jsonl": write_jsonl,
+    ".ndjson": write_jsonl,
+}
+"""What writes a file, by its ending."""
 
 
 def json_lines(found: Found | Flow) -> Iterator[str]:
     """The matches as JSON: times in ISO 8601, with Z where they are in UTC; decimals and durations as text; NaN as null."""
     for piece in found.pieces():
         for row in rows_of(piece):
-            yield json.dumps(row_value(row), ensure_ascii=False, allow_nan=False)
+            yield json_text(row_value(row))
+
+
+def json_text(value: Any) -> str:
+    """A `row_value` as JSON."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:

@@ -46,7 +46,10 @@ UNSPOKEN = frozenset({"only", "count_distinct"})
 """Aggregates that a query asks for in other words: `x.a`, `count(DISTINCT x.a)`."""
 
 TIME_AGGREGATES = frozenset({"start_time", "end_time", "duration"})
-OUTPUT_COLUMNS = ("start", "end", "start_time", "end_time", "decided_time")
+POSITION_COLUMNS = ("start_position", "end_position")
+"""The positions of the first and the last event, where a result has them; `start` and `end` alone are free for event types."""
+
+OUTPUT_COLUMNS = ("start_time", "end_time", *POSITION_COLUMNS, "decided_time")
 """Columns that every result can have beside the keys and the targets."""
 
 COUNT_COLUMNS = ("count", "count_overflow")

@@ -17,6 +17,7 @@ from cepheid.engine.output.origins import NOWHERE
 from cepheid.engine.plan.likely_schema import likely_schema
 from cepheid.errors import LimitError
 from cepheid.language import syntax
+from cepheid.logical.measures import POSITION_COLUMNS
 from cepheid.play.inputs import Given, is_number, shown
 from cepheid.play.limits import MAX_LISTED_BYTES, MAX_SHOWN_MATCHES
 from cepheid.records import record
@@ -181,7 +182,7 @@ class Cells:
 
 def _left_out(matches: Matches) -> tuple[str, ...]:
     """Columns that the table does not need: positions where there are times, and what overflows as a number, for the page has the text."""
-    return ("count_overflow", *(("start", "end") if matches.layout.time is not None else ()))
+    return ("count_overflow", *(POSITION_COLUMNS if matches.layout.time is not None else ()))
 
 
 def attributes_used(query: cepheid.Query, known: Iterable[str]) -> tuple[str, ...]:

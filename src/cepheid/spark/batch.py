@@ -23,6 +23,7 @@ from cepheid.engine.plan.explain import keys_text, refusals_text, rows_text
 from cepheid.engine.run.batches import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.language.syntax import Consumption
+from cepheid.logical.measures import POSITION_COLUMNS
 from cepheid.records import record
 from cepheid.schema import STREAM_COLUMN
 from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
@@ -210,8 +211,9 @@ class Plan:
         columns = [(name, fields[name]) for name in layout.keys]
         if self.options.positions:
             event.append(spark_types.StructField(INDEX, spark_types.LongType()))
-            columns += [("start", spark_types.LongType()), ("end", spark_types.LongType())]
         columns += [("start_time", time), ("end_time", time)]
+        if self.options.positions:
+            columns += [(name, spark_types.LongType()) for name in POSITION_COLUMNS]
         columns += self._measure_columns()
         columns += [(variable, spark_types.ArrayType(spark_types.StructType(event))) for variable in layout.variables]
         return spark_types.StructType([spark_types.StructField(name, kind) for name, kind in columns])

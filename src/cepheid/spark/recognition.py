@@ -60,8 +60,9 @@ def on(
     "drop" events with a NULL in their PARTITION BY key, or "group" them. null_time: what happens to events without a time: "error" or "drop".
     bad_time: the same for times outside the years 1 to 9999; on a stream such events are found before they move the watermark, whatever their type.
     max_ahead: for streams: how far ahead of the clock a time may be, as a text or timedelta; events with later times are left out, because they would
-    make all others late (default: no check). positions: also give each match its `start` and `end` and each event its `$index`, counted over the
-    events of the key; then no events are left out before the shuffle. columns: the attributes that the events of the output have (default: all).
+    make all others late (default: no check). positions: also give each match its `start_position` and `end_position` and each
+    event its `$index`, counted over the events of the key; then no events are left out before the shuffle. columns: the attributes that the events
+    of the output have (default: all).
     buckets: the number of tasks of the shuffle (default: Spark's); on a stream the number of state values among which the keys are distributed
     (default: 4 per shuffle partition). late: for streams: also give the events that came too late (see `split`). until: for a DataFrame: events after
     this time are not read, and the events count as complete up to it; "end": no events follow. undecided: for a DataFrame: also give the matches that

@@ -7,7 +7,7 @@ Comes in: the marks that the kernel wrote (see `marks`), the events they point t
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -18,9 +18,11 @@ import pyarrow as pa
 from cepheid.engine.letters.values import no_events, one_chunk
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output import exact_counts, shown
+from cepheid.engine.output.dataclass_rows import dataclass_rows
 from cepheid.engine.output.gather import Picked, array_from, gather, numbers_of
 from cepheid.engine.output.marks import MarkColumns, Ragged
 from cepheid.errors import InputError, counted, quoted
+from cepheid.logical.measures import POSITION_COLUMNS
 from cepheid.records import record
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ class Layout:
 
     variables: in output order. labels: the variables of each label number. events: the schema of the events in the output, without
     dictionaries. keys: the attributes of PARTITION BY. time: the time column, or None. measures: the fields of SELECT's measures, if it names any.
-    count: whether each match is a trigger with the number of its matches; measures are then `exact_counts.COUNT_FIELDS`.
+    count: whether each match is a trigger with the number of its matches; measures are then `exact_counts.COUNT_FIELDS`. named: the attributes that
+    the query speaks of, in its order.
     """
 
     variables: tuple[str, ...]
@@ -54,6 +57,7 @@ class Layout:
     time: str | None = None
     measures: tuple[pa.Field, ...] = ()
     count: bool = False
+    named: tuple[str, ...] = ()
 
     @cached_property
     def has_steps(self) -> bool:
@@ -92,9 +96,9 @@ class Layout:
 
     def _schema(self, *, events: bool) -> pa.Schema:
         fields = [self.events.field(key) for key in self.keys]
-        if not events:
-            fields += [pa.field("start", POSITION), pa.field("end", POSITION)]
         fields += self.time_fields
+        if not events:
+            fields += [pa.field(name, POSITION) for name in POSITION_COLUMNS]
         struct = pa.list_(pa.struct(list(self.events))) if events else POSITIONS
         shown = self.measure_columns or [pa.field(variable, struct) for variable in self.variables]
         return pa.schema(fields + shown)
@@ -278,10 +282,11 @@ class Match:
 
 
 @record(slots=False, eq=False)
-class Matches(Sequence[Match]):
+class Matches(Collection[Match]):
     """The matches of a query, in the order of the events that end them: an immutable sequence of `Match`.
 
-    ``len``, indexes and slices work as for a list; a slice is again `Matches`. `to_arrow`, `to_pandas` and `to_pylist` give one row per match.
+    ``len``, indexes and slices work as for a list; a slice is again `Matches`. `to_arrow`, `to_pandas` and `to_pylist` give one row per match, and
+    so do ``pandas.DataFrame(matches)``, ``polars.DataFrame(matches)`` and ``FROM matches`` of DuckDB.
     `null_keys` is the number of events that were dropped because of a NULL in their PARTITION BY key. `warnings` are lines of text about the events
     of `Query.run`: the event types that the query names and no event has. The data is stored in columns; a `Match` is made when it is looked at.
 
@@ -385,6 +390,12 @@ class Matches(Sequence[Match]):
 
     __hash__ = None  # type: ignore[assignment]  # equality looks at every match
 
+    # All that a Sequence has but its name: pandas and polars would take each match of a Sequence for a row of their own kind.
+    __contains__ = Sequence.__contains__
+    __reversed__ = Sequence.__reversed__
+    index = Sequence.index
+    count = Sequence.count
+
     # ------------------------------------------------------------------------------------------------------------------- columns
 
     @property
@@ -468,14 +479,14 @@ class Matches(Sequence[Match]):
     def to_arrow(self, *, events: bool = False, rows: bool = False) -> pa.Table:
         """The matches as a pyarrow.Table with one row per match.
 
-        Its columns are the PARTITION BY attributes; `start` and `end` (int64, positions); `start_time` and `end_time` (type of the time column, if
-        there is one); and per variable the positions of its events (large_list<int64>). events: give per variable the events themselves (list of
-        structs) instead of their positions, and no `start` and `end`; this is also what Spark gives. If SELECT has measures, they stand in place of
-        the variables. COUNT(*) has one row per event that ends matches, with `count`, decimal128(38, 0), and `count_overflow`, bool: if it has
-        more than 38 digits, `count` is NULL and `count_overflow` is true; `Match.measures` has the exact number.
+        Its columns are the PARTITION BY attributes; `start_time` and `end_time` (type of the time column, if there is one); `start_position` and
+        `end_position` (int64); and per variable the positions of its events (large_list<int64>). events: give per variable the events themselves
+        (list of structs) instead of their positions, and no positions of the match; this is also what Spark gives. If SELECT has measures, they stand
+        in place of the variables. COUNT(*) has one row per event that ends matches, with `count`, decimal128(38, 0), and `count_overflow`, bool: if
+        it has more than 38 digits, `count` is NULL and `count_overflow` is true; `Match.measures` has the exact number.
 
         rows: give per variable the rows of its events in the input (large_list<int64>; of several streams large_list<struct<stream: string, row:
-        int64>>; NULL in it for events that definitions have made), behind the measures, and no `start` and `end`. Raises InputError as `rows`, and
+        int64>>; NULL in it for events that definitions have made), behind the measures, and no positions. Raises InputError as `rows`, and
         for events and rows at once.
 
         Linear in the events that are shown; without a copy for a variable that has every event of every match.
@@ -485,10 +496,9 @@ class Matches(Sequence[Match]):
         if not len(self):
             return self.layout.no_rows(events=events)
         shown = MarkColumns(self.marks)
-        columns = self._keys()
+        columns = self._keys() + self._times(shown)
         if not events:
             columns += [array_from(shown.start_positions, POSITION), array_from(shown.end_positions, POSITION)]
-        columns += self._times(shown)
         if self.layout.measures:
             columns += self._measures()
         elif events:
@@ -539,6 +549,13 @@ class Matches(Sequence[Match]):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Array:  # noqa: FBT001 - numpy's protocol
+        """The rows of `to_arrow` as objects, see `dataclass_rows`: numpy has no other table of columns of many types."""
+        if copy is False or dtype not in {None, np.dtype(object)}:
+            raise ValueError("matches become an array of objects, which is made anew")
+        table = self.to_arrow()
+        return dataclass_rows(table.column_names, [python_values(column) for column in table.columns], len(self))
+
     def _events_of(self, offsets: Array, rows: Array) -> pa.ChunkedArray:
         """A list column of structs, in chunks that 32-bit offsets can address."""
         kind = pa.list_(pa.struct(list(self.layout.events)))
@@ -577,7 +594,8 @@ class Matches(Sequence[Match]):
         right = {field.name for field in fields if pa.types.is_primitive(field.type) and not pa.types.is_temporal(field.type)}
         whole = frozenset({"start_time", "end_time", *(field.name for field in fields if pa.types.is_temporal(field.type))})
         if self.layout.time is None:
-            columns |= {"start": [str(match.start) for match in matches], "end": [str(match.end) for match in matches]}
+            ends = [[str(match.start) for match in matches], [str(match.end) for match in matches]]
+            columns |= dict(zip(POSITION_COLUMNS, ends, strict=True))
         else:
             times = shown.time_texts([match.start_time for match in matches] + [match.end_time for match in matches])
             columns |= {"start_time": times[: len(matches)], "end_time": times[len(matches) :]}
@@ -586,20 +604,29 @@ class Matches(Sequence[Match]):
             names = ["count"] if self.layout.count else [field.name for field in self.layout.measure_columns]
             columns |= {name: [shown.value_text(each[name]) for each in measures] for name in names}
         else:
-            columns |= {name: [self._events_text(number, name) for number in range(len(matches))] for name in self.layout.variables}
-        return shown.Listing(self._title(), columns, max(len(self) - SHOWN, 0), frozenset({*right, "start", "end"}), whole)
+            columns |= self._events_columns(len(matches))
+        return shown.Listing(self._title(), columns, max(len(self) - SHOWN, 0), frozenset({*right, *POSITION_COLUMNS}), whole)
 
-    def _events_text(self, index: int, variable: str) -> str:
-        """The first and last values of a variable in one match."""
+    def _events_columns(self, count: int) -> dict[str, list[str]]:
+        """By variable the first and the last event of each of the first matches as text: the time, then the values."""
+        rows = {name: [self._rows_of(number, name) for number in range(count)] for name in self.layout.variables}
+        ends = dict.fromkeys(int(each[place]) for column in rows.values() for each in column if len(each) for place in (0, -1))
+        times = ["" for _ in ends] if self.layout.time is None else shown.clock_texts([self.time_of(row) for row in ends])
+        texts = {row: (time, self.event_of(row)) for row, time in zip(ends, times, strict=True)}
+
+        def text(of: Array) -> str:
+            return shown.events_text(*texts[int(of[0])], *texts[int(of[-1])], len(of)) if len(of) else shown.NO_EVENTS
+
+        return {name: [text(of) for of in column] for name, column in rows.items()}
+
+    def _rows_of(self, index: int, variable: str) -> Array:
+        """The rows of the events of a variable in one match."""
         _, labels, every = self.marks.match(index)
-        rows = every[self.layout.visible(variable)[labels]]
-        if not len(rows):
-            return shown.NO_EVENTS
-        return shown.events_text(self.event_of(int(rows[0])), self.event_of(int(rows[-1])), len(rows))
+        return every[self.layout.visible(variable)[labels]]
 
     def event_of(self, row: int) -> dict[str, Any]:
         """What a person reads of an event, by its row: the attributes that tell it from others (`shown.attributes_shown`), as Python values."""
-        names = shown.attributes_shown(self.layout.events.names, self.layout.keys, self.layout.time)
+        names = shown.attributes_shown(self.layout.events.names, self.layout.keys, self.layout.time, self.layout.named)
         return {name: python_value(self.events.column(name)[row]) for name in names}
 
     def _title(self) -> list[str]:

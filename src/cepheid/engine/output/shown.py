@@ -67,9 +67,22 @@ def time_texts(values: Iterable[Any]) -> list[str]:
     return [next(found) if part else text for text, part in zip(texts, parts, strict=True)]
 
 
-def attributes_shown(names: Iterable[str], keys: Sequence[str], time: str | None) -> tuple[str, ...]:
-    """Which attributes tell an event of a match from others: not the keys and the time, which stand beside it, nor, if there are others, the type."""
-    own = tuple(name for name in names if name not in {*keys, time})
+def clock_texts(times: Iterable[Any]) -> list[str]:
+    """`time_texts` for a place where the day and the zone stand nearby: without them, if all times have the same, and have a time of day."""
+    texts = time_texts(times)
+    parts = [TIME.fullmatch(text) for text in texts]
+    if not all(parts) or len({part.group(1, 5) for part in parts if part}) != 1:
+        return texts
+    return ["".join(each or "" for each in part.group(2, 3, 4)) for part in parts if part]
+
+
+def attributes_shown(names: Iterable[str], keys: Sequence[str], time: str | None, named: Sequence[str] = ()) -> tuple[str, ...]:
+    """Which attributes tell an event of a match from others, those of `named` first.
+
+    Left out are the keys and the time, which stand beside it, and, if there are others, the type.
+    """
+    known = list(names)
+    own = tuple(name for name in dict.fromkeys([*(name for name in named if name in known), *known]) if name not in {*keys, time})
     return tuple(name for name in own if name != DEFAULT_TYPE) or own
 
 
@@ -78,15 +91,19 @@ def event_text(event: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value_text(value)}" for name, value in event.items() if value is not None and name != DEFAULT_TYPE)
 
 
-def events_text(first: Mapping[str, Any], last: Mapping[str, Any], count: int) -> str:
-    """The events of one variable as text, by the first and the last of them: `v=3 .. 7, w=a (5 events)`; an attribute that is equal, once."""
+def events_text(start: str, first: Mapping[str, Any], end: str, last: Mapping[str, Any], count: int) -> str:
+    """The events of one variable as text, by the first and the last of them: `10:00 .. 10:07 v=3 .. 7, w=a (5 events)`.
+
+    start, end: when these are. An attribute that is equal in both is there once.
+    """
+    when = " .. ".join(dict.fromkeys(filter(None, (start, end))))
     parts = []
     for name, value in first.items():
         texts = dict.fromkeys(map(value_text, (value, last[name])))
         if texts != {"NULL": None}:
             parts.append((f"{name}=" if name != DEFAULT_TYPE else "") + " .. ".join(texts))
-    counted = [f"({count:,} event{'s' * (count > 1)})"] if count > 1 or not parts else []
-    return " ".join([*([cut(", ".join(parts))] if parts else []), *counted])
+    counted = [f"({count:,} event{'s' * (count > 1)})"] if count > 1 or not (parts or when) else []
+    return " ".join([*([when] if when else []), *([cut(", ".join(parts))] if parts else []), *counted])
 
 
 NO_EVENTS = "-"

@@ -30,7 +30,8 @@ from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.absence import take_out
 from cepheid.logical.canonical import canonical_text
 from cepheid.logical.partition import asks_for
-from cepheid.logical.plan import Index, Lag, lags_in
+from cepheid.logical.plan import Field, Filter, Index, Lag, lags_in
+from cepheid.logical.plan import walk as walk_expression
 from cepheid.logical.tree import walk
 from cepheid.logical.windows import hoist
 from cepheid.records import record
@@ -372,4 +373,12 @@ def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, keys: tupl
         events = pa.schema([field for field in events if field.name in read] or list(events)[:1])
     if plan.count:
         measures = COUNT_FIELDS
-    return Layout(plan.variables, labels, events, plan.partition_by, schema.time_column, measures, count=plan.count)
+    return Layout(plan.variables, labels, events, plan.partition_by, schema.time_column, measures, count=plan.count, named=_named(plan))
+
+
+def _named(plan: QueryPlan) -> tuple[str, ...]:
+    """The attributes that conditions and measures speak of, each once, in the order of the pattern."""
+    conditions = [condition for node in walk(plan.pattern) if isinstance(node, Filter) for condition in node.conditions]
+    written = [*conditions, *(measure.expression for measure in plan.computed)]
+    fields = (node for expression in written for node in walk_expression(expression) if isinstance(node, Field))
+    return tuple(dict.fromkeys(field.origin[0] for field in fields if field.path))

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.letters.values import one_chunk
+from cepheid.logical.measures import POSITION_COLUMNS
 from cepheid.logical.plan import Apply, Measure
 from cepheid.records import record
 
@@ -96,9 +97,9 @@ class View:
             columns[fixed:] = [self._shown(table[name], positions) for name, positions in self._positions(matches).items()]
         if self.index:
             ends = [matches.positions[matches.offsets[:-1]], matches.positions[matches.offsets[1:] - 1]]
-            place = len(self.layout.keys)
+            place = len(self.layout.keys) + 2  # behind the times
             columns[place:place] = [pa.chunked_array([pa.array(values)]) for values in ends]
-            names = [*names[:place], "start", "end", *names[place:]]
+            names = [*names[:place], *POSITION_COLUMNS, *names[place:]]
         return pa.table(columns, names).combine_chunks()
 
     def _positions(self, matches: Matches) -> dict[str, pa.Array | None]:
