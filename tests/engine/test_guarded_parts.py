@@ -60,6 +60,12 @@ def compiled(query: str) -> Compiled:
         "SELECT COUNT(*) WHERE (C ; MAX(A+ ;[<= 5] B))+",
         "SELECT COUNT(*) WHERE (LAST(A+ ;[<= 5] A))+ ; C",
         "SELECT STRICT * WHERE LAST(A ;[<= 5] B) : C",
+        "SELECT * WHERE MAX(A{2,} WITHIN 6) ;[<= 5] B",
+        "SELECT * WHERE C ; MAX(A{2,} WITHIN 6) ;[<= 5] B",
+        "SELECT * WHERE LAST(A+ ; B WITHIN 4 EVENTS) ; C",
+        "SELECT * WHERE NXT(PROJECT y (A AS x ; B AS y) WITHIN 4) ; C",
+        "SELECT * WHERE (MAX(A+ WITHIN [1, 4]) OR C) ; MAX(A+ WITHIN 3) ; C",
+        "SELECT LAST * WHERE (MAX(A+ WITHIN 4) ; C)+ CONSUME BY PARTITION",
     ],
 )
 def test_strategies_around_guards_keep_what_the_definition_keeps(query: str) -> None:
@@ -107,6 +113,24 @@ def test_matches_of_a_part_are_compared_without_a_list() -> None:
     for strategy in ("NXT", "LAST", "MAX"):
         (match,) = cepheid.query(f"SELECT * WHERE {strategy}(A+ ;[<= 90] B) ; C").run(stream)
         assert match.variables["A"] == tuple(range(60))
+
+
+def test_what_a_part_chooses_from_within_its_window_grows_with_that_window_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No group of partial matches for each place where it begins, and what began before the window is not looked at."""
+    query, steps = cepheid.query("SELECT * WHERE MAX(A{3,} WITHIN 20) ;[<= 9] B"), 0
+
+    def counted(self: guarded_maximal.Maximal) -> None:
+        nonlocal steps
+        steps += 1
+
+    monkeypatch.setattr(guarded_maximal.Maximal, "_step", counted)
+    taken = []
+    for count in (50, 100, 200):
+        steps = 0
+        query.run(events(" ".join(f"A{time}" if time % 10 else f"B{time}" for time in range(count))))
+        taken.append(steps / count)
+    assert taken[2] < 1.2 * taken[1] < 1.5 * taken[0]
+    assert taken[2] < 500
 
 
 def test_one_match_with_parts_at_different_places_is_counted_once() -> None:

@@ -117,7 +117,7 @@ class Part:
     after what is before THEN. automaton: of the part by itself, hidden; all its matches in the stream are compared. window, count: no match of the
     part is longer (as in `logical.windows`). text: the part as a pattern. ended: under THEN the greatest start of the matches that have ended
     at an earlier time, as a place. earlier: under THEN whether it may begin before the event that is read first. everywhere: then whether any
-    event may say where it begins.
+    event may say where it begins. leads: whether every match that has it begins with it, so that what began before its windows is in none.
     """
 
     rule: Strategy | TimeModel
@@ -128,6 +128,7 @@ class Part:
     earlier: bool = False
     ended: Derived | None = None
     everywhere: bool = False
+    leads: bool = False
 
     @property
     def is_next(self) -> bool:

@@ -45,7 +45,7 @@ from cepheid.logical.types import time_value_type
 from cepheid.logical.windows import Windows, hoist
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cepheid.automata.alphabet import Predicate, Tracker
     from cepheid.automata.negation import Complement
@@ -69,13 +69,17 @@ class _Asked(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """A part of whose matches an evaluation chooses some, as it was built: by a strategy, or as what is next. See `Part`."""
+    """A part of whose matches an evaluation chooses some, as it was built: by a strategy, or as what is next. See `Part`.
+
+    body: all its matches, or without the windows over it, which bound the evaluation.
+    """
 
     pattern: Pattern
     body: Fragment
     rule: Strategy | TimeModel
     text: str
     ended: plan.Derived | None = None
+    leads: bool = False
 
 
 @dataclass
@@ -84,7 +88,7 @@ class Constructor(States):
 
     masks: of each predicate that they ask for. chosen: the parts of whose matches evaluations choose some. negated: the patterns of which guards ask
     when a match began that has ended. compares: whether the pattern is known to have guards; then they ask for negated patterns of several events
-    too, for these would move what waits (`_refusing`). moved: whether they do.
+    too, for these would move what waits (`_refusing`). moved: whether they do. leading: see `_leading`.
     """
 
     schema: EventSchema
@@ -95,6 +99,7 @@ class Constructor(States):
     negated: list[_Asked] = field(default_factory=list)
     compares: bool = False
     moved: bool = False
+    leading: frozenset[int] = frozenset()
 
     @classmethod
     def over(cls, pattern: Pattern, schema: EventSchema, *, more: tuple[Predicate, ...] = (), compares: bool = False) -> Constructor:
@@ -104,7 +109,7 @@ class Constructor(States):
         alphabet = Alphabet(tuple(dict.fromkeys([*(wholes[each] for each in asked), *more])))
         bits = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)}
         masks = {each: bits[wholes[each]] for each in asked}
-        return cls(schema, alphabet, masks, Guards(schema, len(alphabet.predicates) + LETTER_BITS), compares=compares)
+        return cls(schema, alphabet, masks, Guards(schema, len(alphabet.predicates) + LETTER_BITS), compares=compares, leading=frozenset(_leading(pattern)))
 
     def clock(self, span: Span) -> Expression:
         """The time of an event; raises BindError where events have none."""
@@ -146,11 +151,11 @@ class Constructor(States):
         return trim(dataclasses.replace(found, alphabet=fitted(found.alphabet)))
 
     def _part(self, chosen: _Chosen) -> Part:
-        pattern, body, rule, text, ended = chosen
+        pattern, body, rule, text, ended, leads = chosen
         bounds = hoist(pattern)[1] & Windows(window=longest(pattern))
         earlier, everywhere = (ended is not None and holds(pattern) for holds in (begins_earlier, begins_anywhere))
         body = body if everywhere else leaving(body)
-        return Part(rule, hide(self._fitted(body)), bounds.window, bounds.count, text, earlier, ended, everywhere)
+        return Part(rule, hide(self._fitted(body)), bounds.window, bounds.count, text, earlier, ended, everywhere, leads)
 
     def _negated(self, asked: _Asked) -> Negated:
         pattern, body, parts, timed, ends = asked
@@ -819,15 +824,47 @@ def _select(constructor: Constructor, pattern: plan.Select) -> Fragment:
         return strict(constructor, constructor.build(pattern.pattern))
     if pattern.strategy not in RULES:
         raise unsupported(pattern, what=f"the nested strategy {pattern.strategy.value}")
-    part = constructor.build(pattern.pattern)
-    body = trim(constructor.automaton(part))
+    inner, bounds = hoist(pattern.pattern)
+    own = constructor.build(inner)
+    if bounds != Windows():
+        return _bounded(constructor, pattern, own, inner)
+    body = trim(constructor.automaton(own))
     kept = None if body.compares else _kept(body, pattern.strategy)
     if kept is None:
-        return _placed(constructor, _Chosen(pattern.pattern, part, pattern.strategy, constructor.text(pattern)))
+        return _placed(constructor, _Chosen(pattern.pattern, own, pattern.strategy, constructor.text(pattern)))
     constructor.alphabet = kept.alphabet
     numbers = [constructor.state() for _ in range(kept.states)]
     moves = (dataclasses.replace(move, source=numbers[move.source], target=numbers[move.target]) for move in kept.transitions)
     return Fragment(numbers[kept.initial], frozenset(numbers[state] for state in kept.finals), tuple(moves))
+
+
+def _bounded(constructor: Constructor, pattern: plan.Select, own: Fragment, inner: Pattern) -> Fragment:
+    """A part with windows over it, which bound the evaluation that chooses: it needs no guards for them, and no groups by where matches begin.
+
+    Around it they are left out too where each match begins with the part, at an event that its support has: then the supports that are chosen say
+    when it begins, and what began before the window counts no more. own: the pattern without the windows, `inner`.
+    """
+    hides = any(isinstance(part, plan.Project) for part in walk(inner))
+    leads = id(pattern) in constructor.leading and inner is not pattern.pattern and not hides
+    around = own if leads else constructor.build(pattern.pattern)
+    chosen = _Chosen(pattern.pattern, own, pattern.strategy, constructor.text(pattern), leads=leads)
+    return _placed(constructor, chosen, around)
+
+
+def _leading(pattern: Pattern) -> Iterator[int]:
+    """The identities of the parts in which a strategy chooses, and with which every match of a pattern begins that has one of them."""
+    match pattern:
+        case plan.Select():
+            yield id(pattern)
+            if pattern.strategy in {Strategy.ALL, Strategy.STRICT}:
+                yield from _leading(pattern.pattern)
+        case plan.Sequence():
+            yield from _leading(pattern.items[0])
+        case plan.Or():
+            for operand in pattern.operands:
+                yield from _leading(operand)
+        case plan.Filter() | plan.Named() | plan.Within() | plan.WithinEvents() | plan.Unless():
+            yield from _leading(pattern.pattern)
 
 
 def _kept(body: Automaton, strategy: Strategy) -> Automaton | None:
@@ -840,9 +877,9 @@ def _kept(body: Automaton, strategy: Strategy) -> Automaton | None:
     return kept
 
 
-def _placed(constructor: Constructor, chosen: _Chosen) -> Fragment:
-    """A part that is chosen in the match graph: its marked events say which place they have in it."""
-    number, body = len(constructor.chosen), chosen.body
+def _placed(constructor: Constructor, chosen: _Chosen, around: Fragment | None = None) -> Fragment:
+    """A part that is chosen in the match graph: its marked events say which place they have in it; around: as it is built inside the pattern."""
+    number, body = len(constructor.chosen), around or chosen.body
     constructor.chosen.append(chosen)
     # What PROJECT hides there may say where the part begins, also where that is not where the whole match begins.
     tells = chosen.ended is not None and begins_anywhere(chosen.pattern)

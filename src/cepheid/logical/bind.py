@@ -17,7 +17,7 @@ from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical import measures, parameters, plan
 from cepheid.logical.context import Context, suggestion
 from cepheid.logical.definitions import bind_definitions, check_keys, types_in
-from cepheid.logical.lints import decided_earlier, lint
+from cepheid.logical.lints import decided_earlier, largest_around_a_window, lint
 from cepheid.logical.patterns import StructureBinder, bind_conditions
 from cepheid.logical.plan import QueryPlan
 from cepheid.logical.scopes import OuterScopes
@@ -89,6 +89,8 @@ def bind(
     )
     if having is not None and query.strategy in {Strategy.ALL, Strategy.ANY, Strategy.STRICT}:
         decided_earlier(context, pattern, having.expression)
+    if query.strategy is Strategy.MAX:
+        largest_around_a_window(context, pattern)
     return QueryPlan(
         pattern,
         schema,

@@ -41,6 +41,7 @@ from cepheid.logical.plan import (
 )
 from cepheid.logical.plan import walk as subexpressions
 from cepheid.logical.types import FLIPPED
+from cepheid.logical.windows import hoist
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,6 +94,26 @@ def decided_earlier(context: Context, pattern: Pattern, having: Expression) -> N
                 part.span,
                 f"write WITHIN {bound if part.operator == '<=' else f'[< {bound}]'}: then nothing longer is made, and the state is bounded",
             )
+
+
+def largest_around_a_window(context: Context, pattern: Pattern) -> None:
+    """SELECT MAX over a part that has an iteration and a window of its own: its events are compared for each place where the part may begin."""
+    part = _windowed_iteration(hoist(pattern)[0])
+    if part is not None:
+        context.note(
+            "MAX compares whole matches with each other, and this part of them has a window of its own: a choice inside the part takes far less time",
+            part.span,
+            "write MAX(..) around this part and SELECT * if you mean its longest runs; or put one window at the end of the query",
+        )
+
+
+def _windowed_iteration(pattern: Pattern) -> Pattern | None:
+    """A window over an iteration without a greatest number, outside what a strategy chooses from."""
+    if isinstance(pattern, Select):
+        return None
+    if _is_window(pattern) and any(isinstance(part, Iterate) and part.maximum is None for part in walk(pattern)):
+        return pattern
+    return next((found for part in variables.operands(pattern) if (found := _windowed_iteration(part)) is not None), None)
 
 
 def walk(pattern: Pattern) -> Iterator[Pattern]:

@@ -540,6 +540,7 @@ class Strategic(Choosing):
         super().__init__(part, before, earlier=earlier, window=part.window, count_window=part.count)
         assert isinstance(part.rule, Strategy)
         self._strategy = part.rule
+        self._leads = part.leads
 
     def kept(
         self, place: int, places: Places, label: int, found: Sequence[Group], low: int, steps: Steps, *, copied: Copied
@@ -559,7 +560,9 @@ class Strategic(Choosing):
             state = kept.after(state, ended.position)
         if places.begins[label]:
             return found if kept.ends(state) else []
-        return _restricted(Supported(kept, places, _children(found), low, steps, copied=copied), found, state)
+        cut = self._leads and ended.low > low
+        low = ended.low if cut else low
+        return _restricted(Supported(kept, places, _children(found), low, steps, copied=copied, cut=cut), found, state)
 
 
 class Next(Choosing):

@@ -165,12 +165,12 @@ class Restriction(ABC, Generic[S]):
     """Partial matches that end a part at one event, restricted to what is chosen, as an automaton says that reads cells from the last to the first.
 
     children: what they go on from at this event. last: the labels, by number, behind which it reads no more. low: the least start that counts.
-    copied: makes a cell like another one, that goes on from something else. O(cells and heap nodes that they reach in the part, times a logarithm)
-    for each state; LimitError past PART_LIMIT.
+    copied: makes a cell like another one, that goes on from something else. cut: whether some before `low` count elsewhere, so that heaps with them
+    do not stay. O(cells and heap nodes that they reach in the part, times a logarithm) for each state; LimitError past PART_LIMIT.
     """
 
     def __init__(
-        self, children: Sequence[Node], last: Sequence[bool], low: int, steps: Steps, *, copied: Callable[[Cell, Node], Cell]
+        self, children: Sequence[Node], last: Sequence[bool], low: int, steps: Steps, *, copied: Callable[[Cell, Node], Cell], cut: bool = False
     ) -> None:
         root = united(children, steps)
         assert root is not None
@@ -178,6 +178,7 @@ class Restriction(ABC, Generic[S]):
         self._low = low
         self._steps = steps
         self._copied = copied
+        self._cut = cut
         self._reached = _PartCells(root, low, steps, last)
         self._found: dict[tuple[int, S], Cell | None] = {}
 
@@ -228,7 +229,7 @@ class Restriction(ABC, Generic[S]):
     def _node(self, child: Node, count: int, ways: list[tuple[int, S]]) -> Node | None:
         """A heap of what some of its `count` cells have become; itself where all stay as they are."""
         kept = [cell for way in ways if (cell := self._found[way]) is not None]
-        if len(kept) == count and all(self._reached.cells[number] is cell for (number, _), cell in zip(ways, kept, strict=True)):
+        if not self._cut and len(kept) == count and all(self._reached.cells[number] is cell for (number, _), cell in zip(ways, kept, strict=True)):
             return child
         return united((Node(cell.key, cell) for cell in kept if cell.key[0] >= self._low), self._steps)
 
@@ -237,9 +238,17 @@ class Supported(Restriction[S]):
     """Restricted to the supports that a strategy keeps; for each event of a support as many bits as there are cells."""
 
     def __init__(
-        self, kept: Chosen[S], places: Places, children: Sequence[Node], low: int, steps: Steps, *, copied: Callable[[Cell, Node], Cell]
+        self,
+        kept: Chosen[S],
+        places: Places,
+        children: Sequence[Node],
+        low: int,
+        steps: Steps,
+        *,
+        copied: Callable[[Cell, Node], Cell],
+        cut: bool,
     ) -> None:
-        super().__init__(children, places.begins, low, steps, copied=copied)
+        super().__init__(children, places.begins, low, steps, copied=copied, cut=cut)
         self._kept = kept
         self._hidden = 0
         self._at: dict[int, int] = {}
