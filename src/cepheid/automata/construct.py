@@ -109,7 +109,8 @@ class Constructor(States):
         alphabet = Alphabet(tuple(dict.fromkeys([*(wholes[each] for each in asked), *more])))
         bits = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)}
         masks = {each: bits[wholes[each]] for each in asked}
-        return cls(schema, alphabet, masks, Guards(schema, len(alphabet.predicates) + LETTER_BITS), compares=compares, leading=frozenset(_leading(pattern)))
+        guards = Guards(schema, len(alphabet.predicates) + LETTER_BITS)
+        return cls(schema, alphabet, masks, guards, compares=compares, leading=frozenset(_leading(pattern)))
 
     def clock(self, span: Span) -> Expression:
         """The time of an event; raises BindError where events have none."""

@@ -170,7 +170,14 @@ class Restriction(ABC, Generic[S]):
     """
 
     def __init__(
-        self, children: Sequence[Node], last: Sequence[bool], low: int, steps: Steps, *, copied: Callable[[Cell, Node], Cell], cut: bool = False
+        self,
+        children: Sequence[Node],
+        last: Sequence[bool],
+        low: int,
+        steps: Steps,
+        *,
+        copied: Callable[[Cell, Node], Cell],
+        cut: bool = False,
     ) -> None:
         root = united(children, steps)
         assert root is not None
@@ -229,7 +236,11 @@ class Restriction(ABC, Generic[S]):
     def _node(self, child: Node, count: int, ways: list[tuple[int, S]]) -> Node | None:
         """A heap of what some of its `count` cells have become; itself where all stay as they are."""
         kept = [cell for way in ways if (cell := self._found[way]) is not None]
-        if not self._cut and len(kept) == count and all(self._reached.cells[number] is cell for (number, _), cell in zip(ways, kept, strict=True)):
+        if (
+            not self._cut
+            and len(kept) == count
+            and all(self._reached.cells[number] is cell for (number, _), cell in zip(ways, kept, strict=True))
+        ):
             return child
         return united((Node(cell.key, cell) for cell in kept if cell.key[0] >= self._low), self._steps)
 
