@@ -107,14 +107,20 @@ class _Kept(Store):
 
     def __init__(self, garbage: int) -> None:
         super().__init__(records=np.zeros(len(RECORD), np.int64))
-        self.columns: tuple[Array, ...] = tuple(np.zeros(0, kind) for kind in KINDS)
+        self._room: tuple[Array, ...] = tuple(np.zeros(0, kind) for kind in KINDS)
+        self._used = 0
         self._garbage = garbage
         self._live = 0
 
     @property
     def reserved(self) -> int:
         """Bytes of the columns."""
-        return sum(int(column.nbytes) for column in self.columns)
+        return sum(int(column.nbytes) for column in self._room)
+
+    @property
+    def columns(self) -> tuple[Array, ...]:
+        """What is kept, dead or not."""
+        return tuple(column[: self._used] for column in self._room)
 
     def empty(self, rows: Array) -> None:
         """Forget the events of these rows, which are different; positions go on."""
@@ -122,17 +128,23 @@ class _Kept(Store):
         self.records[rows, COUNT] = 0
 
     def write(self, rows: Array, counts: Array, columns: tuple[Array, ...]) -> None:
-        """Give rows their kept events, behind all others; dead ones are collected once they are more than the live."""
+        """Give rows their kept events, behind all others; dead ones are collected once they are more than the live. Amortized O(events)."""
         self._live += int(counts.sum()) - int(self.records[rows, COUNT].sum())
-        self.records[rows, OFFSET] = len(self.columns[0]) + np.cumsum(counts) - counts
+        self.records[rows, OFFSET] = self._used + np.cumsum(counts) - counts
         self.records[rows, COUNT] = counts
-        if len(self.columns[0]) + len(columns[0]) > 2 * self._live + self._garbage:
+        if self._used + len(columns[0]) > 2 * self._live + self._garbage:
             others = np.setdiff1d(np.flatnonzero(self.records[:, COUNT]), rows)
             _, places = self.places(others)
-            self.columns = tuple(column[places] for column in self.columns)
+            self._room, self._used = tuple(column[places] for column in self._room), len(places)
             self.records[others, OFFSET] = np.cumsum(self.records[others, COUNT]) - self.records[others, COUNT]
             self.records[rows, OFFSET] = len(places) + np.cumsum(counts) - counts
-        self.columns = tuple(np.concatenate([column, more]) for column, more in zip(self.columns, columns, strict=True))
+        stop = self._used + len(columns[0])
+        if stop > len(self._room[0]):
+            more = np.zeros(max(stop, 2 * self._used) - self._used, np.int64)
+            self._room = tuple(np.concatenate([column, more.astype(column.dtype)]) for column in self.columns)
+        for column, new in zip(self._room, columns, strict=True):
+            column[self._used : stop] = new
+        self._used = stop
 
     def places(self, rows: Array) -> tuple[Array, Array]:
         """(index into rows, place in the columns) of the kept events of these rows."""

@@ -19,7 +19,7 @@ from cepheid.engine.output.gather import Picked
 from cepheid.errors import SnapshotError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 LOW = (1 << 32) - 1
 """The bits of a position by which it is looked for."""
@@ -36,6 +36,9 @@ VALUE_BYTES = 64
 FEW_ROWS = 16
 """Events up to which each is looked up, and shown, by itself."""
 
+FEW_PIECES = 1 << 10
+"""Rows up to which pieces of a table are put together before some rows are taken from them."""
+
 FEW_PLACES = 1 << 10
 """Places that a table of positions may have beyond the number of those that are looked for."""
 
@@ -43,7 +46,7 @@ MANY_UNSORTED = 64
 """Kept events after which they are sorted where few positions are looked for."""
 
 MANY_KEPT = 8
-"""Kept events per position that is looked for, up to which they are sorted in one piece."""
+"""Kept events per position that is looked for, up to which they are sorted in one piece, and shown as one table."""
 
 LEAST_ROOM = 16
 """Events that there is room for at the beginning."""
@@ -116,12 +119,16 @@ class Payload:
         return self._events
 
     def shown(self, rows: Array) -> tuple[pa.Table | Picked, Array]:
-        """The events of some rows, and where in them each of the rows is: where they are few these alone, else all that are kept.
+        """The events of some rows, and where in them each of the rows is: these alone, or all that are kept where they are not much more.
 
-        PERF: all of them in one table cost as much as all of their pieces.
+        PERF: what is taken from all of them costs as much as all of them, for their pieces are put together first.
         """
-        if len(rows) > FEW_ROWS or not self.schema.names:
+        if not self.schema.names or len(rows) > max(FEW_ROWS, self._count // MANY_KEPT):
             return self.events, rows
+        if len(rows) > FEW_ROWS:
+            self._make_columns()
+            chosen, places = np.unique(rows, return_inverse=True)
+            return picked(self._tables, chosen), places
         found = rows.tolist()
         distinct = sorted(set(found))
         place = {row: number for number, row in enumerate(distinct)}
@@ -330,6 +337,21 @@ def merged(tables: list[pa.Table]) -> list[pa.Table]:
         first -= 1
         rows += len(tables[first])
     return [*tables[:first], pa.concat_tables(tables[first:]).combine_chunks()]
+
+
+def picked(tables: Sequence[pa.Table], rows: Array) -> pa.Table:
+    """Some rows of tables that follow each other (int64), in this order. O(rows), and what short tables have; not what long ones have."""
+    pieces: list[list[pa.Table]] = []
+    for table in tables:
+        if pieces and max(len(table), len(pieces[-1][0])) <= FEW_PIECES:
+            pieces[-1].append(table)
+        else:
+            pieces.append([table])
+    starts = np.cumsum([0, *(sum(map(len, piece)) for piece in pieces[:-1])])
+    owner = np.searchsorted(starts, rows, "right") - 1
+    used = np.unique(owner).tolist() or [0]
+    found = [pa.concat_tables(pieces[piece]).take(pa.array(rows[owner == piece] - starts[piece])) for piece in used]
+    return found[0] if len(found) == 1 else pa.concat_tables(found).take(pa.array(np.argsort(np.argsort(owner, kind="stable"))))
 
 
 class _Sorted(NamedTuple):

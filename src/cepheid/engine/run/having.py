@@ -167,7 +167,7 @@ class Having:
         """The last triggers, with room for these owners."""
         missing = int(owners.max(initial=-1)) + 1 - len(self._last)
         if missing > 0:
-            self._last = np.append(self._last, np.full(missing, NOTHING, np.int64))
+            self._last = np.append(self._last, np.full(max(missing, len(self._last)), NOTHING, np.int64))
         return self._last
 
     def moved_on(self, owner: int) -> None:

@@ -42,8 +42,11 @@ if TYPE_CHECKING:
 FORMAT = "cepheid_replay"
 """The name of the source in `spark.readStream.format`."""
 
-ROWS_PER_BATCH = 10_000
-"""Most rows of a micro-batch, where the caller says nothing."""
+MICRO_BATCHES = 10
+"""Where the caller says nothing, a table comes in so many micro-batches: each costs Spark seconds, whatever is in it."""
+
+ROWS_PER_BATCH = 10_000, 200_000
+"""Then a micro-batch has at most so many rows: the first number for small tables, the second for large ones."""
 
 BLOCK_ROWS = 4096
 """Rows of a block of the prepared file: what a task reads at a time."""
@@ -71,9 +74,10 @@ def replay(
     it must fit in the memory of this process once. time: its column of event time, a timestamp without NULL. disorder: how late rows arrive: each row
     is delayed by a random time of at least zero and less than this, so with ``lateness=disorder`` no row is too late. seed: the same seed gives the
     same delays. speed: seconds of event time per second of the clock; None: as fast as micro-batches go. rows_per_batch: the most rows of a
-    micro-batch (default 10,000). partitions: the most tasks that read one micro-batch. close: adds one last row, this long after the greatest time,
-    with NULL in every other column. It moves the watermark, which a stream that only ends does not. folder: where the prepared copy is written, a
-    path or an address that Arrow knows and all workers can read (default: a directory of this machine that is deleted when this process ends).
+    micro-batch (default: a tenth of all rows, 10,000 at least, 200,000 at most). partitions: the most tasks that read one micro-batch. close: adds
+    one last row, this long after the greatest time, with NULL in every other column. It moves the watermark, which a stream that only ends does not.
+    folder: where the prepared copy is written, a path or an address that Arrow knows and all workers can read (default: a directory of this machine
+    that is deleted when this process ends).
 
     Offsets are exact: a query that starts again from its checkpoint continues with the next row, and a micro-batch that runs again has the same rows.
     For this, call `replay` with the same table and options. Rows that arrive at the same time come in the order of the table. With the trigger
@@ -87,11 +91,17 @@ def replay(
     target = _temporary() if folder is None else str(folder)
     prepared = write(rows, arrivals, target)
     options = {"path": prepared.path, "fingerprint": prepared.fingerprint, "rows": str(prepared.rows), "partitions": str(partitions)}
-    options["rows_per_batch"] = str(rows_per_batch or ROWS_PER_BATCH)
+    options["rows_per_batch"] = str(rows_per_batch or default_rows(prepared.rows))
     if speed is not None:
         options["speed"] = repr(float(speed))
     spark.dataSource.register(Replay)
     return spark.readStream.format(FORMAT).schema(kinds).options(**options).load()
+
+
+def default_rows(rows: int) -> int:
+    """The most rows of a micro-batch for a table of so many rows, where the caller says nothing."""
+    least, most = ROWS_PER_BATCH
+    return min(max(least, -(-rows // MICRO_BATCHES)), most)
 
 
 def _check(speed: float | None, rows_per_batch: int | None, partitions: int) -> None:
