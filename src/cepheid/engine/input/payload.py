@@ -123,7 +123,7 @@ class Payload:
 
         PERF: what is taken from all of them costs as much as all of them, for their pieces are put together first.
         """
-        if not self.schema.names or len(rows) > max(FEW_ROWS, self._count // MANY_KEPT):
+        if not self.schema.names or (len(rows) > FEW_ROWS and MANY_KEPT * len(rows) >= self._count):
             return self.events, rows
         if len(rows) > FEW_ROWS:
             self._make_columns()
