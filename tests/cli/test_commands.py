@@ -278,7 +278,7 @@ def test_draw_to_the_standard_output() -> None:
 
 
 def test_draw_mistakes() -> None:
-    assert "the endings are .svg, .mmd, .dot, .gv" in call("draw", "q.ceql", "-o", "q.png").stderr
+    assert "the endings are .svg, .png, .mmd, .dot, .gv" in call("draw", "q.ceql", "-o", "q.pdf").stderr
     assert call("draw", "q.ceql", "--format", "png").exit_code == 1
     assert call("draw", "-e", "SELECT * WHERE A ;[<= 2s] B").exit_code == 0
 

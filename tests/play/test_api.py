@@ -20,6 +20,7 @@ from cepheid.play.examples import EXAMPLES
 from cepheid.play.inputs import Given
 from cepheid.testing import events
 from cepheid.testing.generators import random_query
+from cepheid.viz import svg
 
 
 def asked(query: str, text: str = "", *, form: str = "line", **more: object) -> dict:
@@ -501,3 +502,21 @@ def test_marks_need_no_type_column() -> None:
 def test_options_say_how_events_are_read() -> None:
     given = Given(pa.Table.from_pylist(events("A1")), None, "ts")
     assert given.options == {"type": None, "time": "ts", "sort": True}
+
+
+def test_variables_have_their_colours_also_with_measures() -> None:
+    for targets in ("*", "count(b) AS n"):
+        found = answer("run", asked(f"SELECT {targets} WHERE B AS z ; A AS b", "B1 A2"))
+        assert found["colours"] == {"z": svg.COLOURS[0], "b": svg.COLOURS[1]}
+        assert [mark["variables"] for mark in found["matches"][0]["marks"]] == [["z"], ["b"]]
+
+
+def test_a_file_past_the_limit_gives_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_EVENTS", 2)
+    for name, text in (
+        ("e.csv", "type,ts\nA,1\nB,2\nC,3\n"),
+        ("e.jsonl", '{"type": "A", "ts": 1}\n{"type": "B", "ts": 2}\n{"type": "C", "ts": 3}\n'),
+    ):
+        found = answer("upload", {"name": name, "data": base64.b64encode(text.encode()).decode()})
+        assert found["notes"] == ["a sample: the first 2 of 3 events (MAX_EVENTS); `cepheid run` and Query.run read all"]
+        assert [row[0] for row in answer("events", {"source": found["source"]})["rows"]] == ["A", "B"]

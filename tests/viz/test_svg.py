@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 import zlib
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -131,3 +132,32 @@ def test_programs_show_it(name: str, program: Callable[[Path, Path], None], tmp_
     if program is not chromium:
         *_, drawn_width, drawn_height = map(float, ET.fromstring(DRAWINGS[name]).attrib["viewBox"].split())
         assert (width, height) == (pytest.approx(drawn_width, abs=1), pytest.approx(drawn_height, abs=1))
+
+
+# --------------------------------------------------------------------------------------------------------------------------- files
+
+
+def test_a_drawing_is_saved_as_it_is(tmp_path: Path) -> None:
+    for drawing, name in ((DRAWINGS["timeline"], "a.svg"), (QUERY.draw("dot"), "a.dot")):
+        drawing.save(tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8").rstrip("\n") == drawing.rstrip("\n")
+
+
+def test_a_png_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(cepheid.SetupError, match="a PNG needs vl-convert-python") as error:
+        DRAWINGS["timeline"].save(tmp_path / "a.png")
+    assert error.value.help[0] == 'pip install "cepheid[png]"'
+    with pytest.raises(cepheid.InputError, match="only an SVG can be a PNG"):
+        QUERY.draw("dot").save(tmp_path / "a.PNG")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["counted and wrapped", "timeline"])
+def test_a_png_is_the_picture(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="vl-convert-python is not installed (the extra `png`)")
+    DRAWINGS[name].save(tmp_path / "a.png", scale=1)
+    width, height, different = pixels((tmp_path / "a.png").read_bytes())
+    *_, drawn_width, drawn_height = map(float, ET.fromstring(DRAWINGS[name]).attrib["viewBox"].split())
+    assert (width, height) == (pytest.approx(drawn_width, abs=1), pytest.approx(drawn_height, abs=1))
+    assert different > 60

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.viz import timeline
+from cepheid.viz import svg, timeline
+from cepheid.viz.colours import colours_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVENTS = [{"type": name, "ts": 10 * place, "k": place % 2} for place, name in enumerate("AABBAABB")]
@@ -178,12 +179,12 @@ def legend(drawing: str) -> list[str]:
 
 
 def test_a_legend_also_where_matches_show_measures_only() -> None:
-    assert legend(timeline(cepheid.query("SELECT y, x WHERE A AS x ; B AS y").run(EVENTS))) == ["y", "x"]
+    assert legend(timeline(cepheid.query("SELECT y, x WHERE A AS x ; B AS y").run(EVENTS))) == ["x", "y"]
     drawing = timeline(cepheid.query("SELECT count(y) AS n WHERE A AS x ; B+ AS y").run(EVENTS), limit=1)
-    assert legend(drawing) == ["A, x", "B, y"]
+    assert legend(drawing) == ["x", "y"]
     (row,) = rows(drawing)
     assert row.findtext(f"{SVG}g/{SVG}title") == "#0: 10 to 20, n=1"
-    assert [(dot.findtext(SVG + "title") or "").partition(":")[0] for dot in row.findall(SVG + "circle")] == ["A, x", "B, y"]
+    assert [(dot.findtext(SVG + "title") or "").partition(":")[0] for dot in row.findall(SVG + "circle")] == ["x", "y"]
     assert legend(timeline(cepheid.query("SELECT y WHERE A AS x ; B AS y ; A").run(EVENTS))) == ["y", "(hidden)"]
 
 
@@ -204,3 +205,56 @@ def test_axes_of_any_length(times: tuple[int, int], align: str) -> None:
     texts = ticks(timeline(matches, align=align))
     assert 2 <= len(texts) <= 9
     assert len({int(later) - int(earlier) for earlier, later in itertools.pairwise(texts)}) == 1
+
+
+def drawn_places(row: ET.Element) -> list[tuple[float, float]]:
+    return [(float(dot.attrib["cx"]), float(dot.attrib["cy"])) for dot in row.findall(SVG + "circle")]
+
+
+def test_dots_of_a_short_match_stand_in_lanes() -> None:
+    """In long data the events of a match have nearly one place: none of them covers another, and no row another row."""
+    times = [0, 1, 2, 5000, 9000, 9001]
+    stream = [{"type": kind, "ts": time} for kind, time in zip("AABAAB", times, strict=True)]
+    drawn = [drawn_places(row) for row in rows(timeline(cepheid.query("SELECT MAX * WHERE A+ AS x ; B AS y").run(stream)))]
+    assert [len({y for _, y in row}) for row in drawn] == [3, 2]
+    dots = [dot for row in drawn for dot in row]
+    assert all(abs(x - u) >= 10 or abs(y - v) >= 10 for (x, y), (u, v) in itertools.combinations(dots, 2))
+    assert max(y for _, y in drawn[0]) < min(y for _, y in drawn[1])
+
+
+def test_no_more_than_a_few_lanes() -> None:
+    stream = [{"type": "A" if time < 50 else "B", "ts": time if time < 50 else 10**6} for time in range(51)]
+    (row,) = rows(timeline(cepheid.query("SELECT MAX * WHERE A+ AS x ; B AS y").run(stream)))
+    assert len({y for _, y in drawn_places(row)}) == 4
+
+
+@pytest.mark.parametrize(("end", "until"), [("", 25), (" FROM START", 20)])
+@pytest.mark.parametrize("align", ["time", "start"])
+def test_the_time_that_not_followed_by_waits_is_drawn(end: str, until: int, align: str) -> None:
+    query = cepheid.query(f"SELECT * WHERE (A AS x ; B AS y) NOT FOLLOWED BY C FOR 10ms{end}")
+    table = pa.table({"type": ["A", "B"], "ts": pa.array([10, 15], pa.timestamp("ms"))})
+    drawing = timeline(query.run(table, until="end"), align=align)
+    (row,) = rows(drawing)
+    (line,) = row.findall(f"{SVG}path[@class='waiting']")
+    start, stop = map(float, line.attrib["d"].removeprefix("M").replace(" ", "H").split("H")[::2])
+    first, last = (x for x, _ in drawn_places(row))
+    assert start == last
+    assert (stop - first) / (last - first) == pytest.approx((min(until, 20) - 10) / 5, abs=0.01), "at most as far again as the events"
+    assert f"waited for until {f'+{until - 10}ms' if align == 'start' else f'1970-01-01 00:00:0{until / 1000}'}" in drawing
+    assert "waiting" in [text.text for text in ET.fromstring(drawing).findall(SVG + "text")]
+
+
+def test_a_title_stands_above() -> None:
+    drawing = timeline(cepheid.query("SELECT * WHERE A AS x ; B AS y").run(EVENTS), title="Pairs & more")
+    heading = ET.fromstring(drawing).findall(SVG + "text")[0]
+    assert heading.text == "Pairs & more"
+    assert all(float(text.attrib["y"]) > float(heading.attrib["y"]) for text in ET.fromstring(drawing).findall(SVG + "text")[1:])
+
+
+@pytest.mark.parametrize("targets", ["*", "y", "y, x", "count(y) AS n"])
+def test_a_variable_has_one_colour_whatever_select_shows(targets: str) -> None:
+    matches = cepheid.query(f"SELECT {targets} WHERE A AS x ; B AS y").run(EVENTS)
+    assert colours_of(matches.layout) == {"x": svg.COLOURS[0], "y": svg.COLOURS[1]}
+    (row, *_) = rows(timeline(matches))
+    shown = [dot.get("fill") for dot in row.findall(SVG + "circle")]
+    assert shown == [None if targets == "y" else svg.COLOURS[0], svg.COLOURS[1]]

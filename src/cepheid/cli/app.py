@@ -313,7 +313,7 @@ def draw(
     separator: Separator = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Draw the automaton of a query as SVG, Mermaid or DOT."""
+    """Draw the automaton of a query as SVG, PNG, Mermaid or DOT."""
     from cepheid.cli import queries, results
     from cepheid.cli import run as running
 
@@ -328,7 +328,7 @@ def draw(
         print(text.rstrip("\n"))
         return
     with results.complete(target) as beside:
-        Path(beside).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+        text.save(beside)
 
 
 @app.command()

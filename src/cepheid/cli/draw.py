@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import cepheid
     from cepheid.schema import EventSchema
+    from cepheid.viz import Drawing
 
-ENDINGS = MappingProxyType({".svg": "svg", ".mmd": "mermaid", ".dot": "dot", ".gv": "dot"})
+ENDINGS = MappingProxyType({".svg": "svg", ".png": "svg", ".mmd": "mermaid", ".dot": "dot", ".gv": "dot"})
 """The endings of drawings, and their formats."""
 
 
-def drawing(query: cepheid.Query, format: str, *, schema: EventSchema | None, deterministic: bool) -> str:  # noqa: A002 - public word
+def drawing(query: cepheid.Query, format: str, *, schema: EventSchema | None, deterministic: bool) -> Drawing:  # noqa: A002 - public word
     """The drawing as text; without a schema the one that the query could be about. Raises the errors of binding and evaluation."""
     from cepheid.engine.plan.likely_schema import likely_schema
     from cepheid.viz.graph import draw_panels

@@ -111,7 +111,7 @@ def check_output(output: str, *, overwrite: bool, inputs: Sequence[Path] = (), e
 @contextmanager
 def complete(path: Path) -> Iterator[Path]:
     """A path beside `path` to write to; it takes its place in the end, and nothing is left of it where that is not reached."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = path.with_name(f".{os.getpid()}.{path.name}")  # with its ending, by which writers go
     try:
         yield beside
         beside.replace(path)

@@ -22,6 +22,7 @@ from cepheid.play.inputs import Given, is_number, shown
 from cepheid.play.limits import MAX_LISTED_BYTES, MAX_SHOWN_MATCHES
 from cepheid.records import record
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE
+from cepheid.viz.colours import colours_of, shown_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,8 +36,8 @@ FEW = 2
 def matches_in(query: cepheid.Query, given: Given, *, until: object) -> dict[str, Any]:
     """The matches of a query over events. until: as for `Query.run`; "end": no events follow these, which decides absences.
 
-    Returns `columns` and `rows` of a table, `matches` with the marks of each, `count` (a text; a number may be longer than JSON's), `listed`, and
-    `notes`: whatever was left out is said there. Raises as `Query.run`, but no LimitError for many matches.
+    Returns `columns` and `rows` of a table, `matches` with the marks of each, `colours` of their variables, `count` (a text; a number may be longer
+    than JSON's), `listed`, and `notes`: whatever was left out is said there. Raises as `Query.run`, but no LimitError for many matches.
     """
     options = {**given.options, "until": until}
     notes: list[str] = []
@@ -94,7 +95,8 @@ def _answer(query: cepheid.Query, given: Given, parts: list[Matches], count: str
     cells = Cells(attributes_used(query, given.table.column_names))
     columns = cells.columns(parts[0]) if parts else []
     listed = [match for part in parts for match in _listed(cells, part)]
-    return {"count": count, "listed": len(listed), "columns": columns, "matches": listed, "notes": notes}
+    colours = colours_of(parts[0].layout) if parts else {}
+    return {"count": count, "listed": len(listed), "columns": columns, "colours": colours, "matches": listed, "notes": notes}
 
 
 def _listed(cells: Cells, matches: Matches) -> Iterator[dict[str, Any]]:
@@ -117,6 +119,7 @@ class Origins:
 
     def __init__(self, matches: Matches) -> None:
         self.matches = matches
+        self.names = [shown_of(matches.layout, label) for label in matches.layout.labels]
         self.rows = matches.known_origin.numbers_of(np.arange(matches.events.num_rows)).tolist()
 
     def marks(self, index: int) -> list[dict[str, Any]]:
@@ -124,12 +127,8 @@ class Origins:
         matches = self.matches
         if matches.counts is not None:
             return [self._mark(int(matches.end_rows[index]), ())]
-        labels, variables = matches.layout.labels, matches.layout.variables
         places = range(int(matches.offsets[index]), int(matches.offsets[index + 1]))
-        return [
-            self._mark(int(matches.marks.rows[place]), tuple(name for name in variables if name in labels[int(matches.labels[place])]))
-            for place in places
-        ]
+        return [self._mark(int(matches.marks.rows[place]), self.names[int(matches.labels[place])]) for place in places]
 
     def _mark(self, place: int, names: tuple[str, ...]) -> dict[str, Any]:
         # What a match makes stands behind the event that ends the match.

@@ -24,6 +24,7 @@ from cepheid.engine.input.read import table_of, times_of
 from cepheid.engine.output.matches import python_value
 from cepheid.errors import InputError, check_choice
 from cepheid.logical.parameters import lists, parameters
+from cepheid.play import limits
 from cepheid.play.limits import MAX_CELL, check_events
 from cepheid.records import record
 from cepheid.testing import events as events_of_line
@@ -176,7 +177,10 @@ def whole(events: pa.Table | pa.RecordBatchReader) -> pa.Table:
 
 
 def uploaded(name: str, data: str) -> tuple[dict[str, str], list[str]]:
-    """A file as events of a request, and what became different by that. data: its content in base 64. Raises InputError and LimitError."""
+    """A file as events of a request, past MAX_EVENTS the first of them, and notes on what became different.
+
+    data: its content in base 64. Raises InputError.
+    """
     safe = Path(name.replace("\\", "/")).name or "events"
     ending = Path(safe).suffix.lower()
     if ending not in UPLOADS:
@@ -186,13 +190,16 @@ def uploaded(name: str, data: str) -> tuple[dict[str, str], list[str]]:
     except (binascii.Error, ValueError):
         raise InputError("the content of the file is not in base 64") from None
     table = read_bytes(f"events{ending}", content)
-    check_events(table.num_rows)
-    if ending == ".csv":
-        return {"format": "csv", "text": _decoded(content)}, []
-    if ending not in {".tsv", ".parquet"}:
-        return {"format": "jsonl", "text": _decoded(content)}, []
-    text = json_lines(table)
-    return {"format": "jsonl", "text": text}, changes(table.schema, _table("jsonl", text).schema)
+    sample = table.slice(0, limits.MAX_EVENTS)
+    if sample.num_rows == table.num_rows and ending not in {".tsv", ".parquet"}:
+        return {"format": "csv" if ending == ".csv" else "jsonl", "text": _decoded(content)}, []
+    text = json_lines(sample)
+    notes = changes(table.schema, _table("jsonl", text).schema)
+    if sample.num_rows < table.num_rows:
+        notes.insert(
+            0, f"a sample: the first {sample.num_rows:,} of {table.num_rows:,} events (MAX_EVENTS); `cepheid run` and Query.run read all"
+        )
+    return {"format": "jsonl", "text": text}, notes
 
 
 def _decoded(content: bytes) -> str:

@@ -8,6 +8,13 @@ from __future__ import annotations
 
 import unicodedata
 from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cepheid.errors import InputError, SetupError
+
+if TYPE_CHECKING:
+    import os
 
 INK = "#787f89"
 ACCENT = "#3d7fc4"
@@ -26,6 +33,32 @@ class Drawing(str):
 
     def _repr_svg_(self) -> str | None:
         return str(self) if self.startswith("<svg") else None
+
+    def save(self, path: str | os.PathLike[str], *, scale: float = 2.0) -> None:
+        """Write the drawing to a file: as a picture where its name ends in `.png`, else as its text, in UTF-8.
+
+        scale: pixels of a PNG for each of the SVG. Its background is transparent. Raises SetupError for a PNG without the extra `png`, InputError for
+        a PNG of what is no SVG.
+        """
+        place = Path(path)
+        if place.suffix.lower() == ".png":
+            place.write_bytes(self._png(scale))
+        else:
+            place.write_text(self.rstrip("\n") + "\n", encoding="utf-8")
+
+    def _png(self, scale: float) -> bytes:
+        """The drawing as PNG."""
+        if self._repr_svg_() is None:
+            raise InputError("only an SVG can be a PNG, and this drawing is none", help='draw("svg") is one')
+        try:
+            from vl_convert import svg_to_png
+        except ImportError:
+            raise SetupError(
+                "a PNG needs vl-convert-python, which is not installed",
+                help=('pip install "cepheid[png]"', "or save it as .svg, which needs nothing"),
+            ) from None
+        png: bytes = svg_to_png(str(self), scale=scale)
+        return png
 
 
 def text_width(text: str, size: float) -> float:

@@ -47,7 +47,8 @@ class Layout:
     variables: in output order. labels: the variables of each label number. events: the schema of the events in the output, without
     dictionaries. keys: the attributes of PARTITION BY. time: the time column, or None. measures: the fields of SELECT's measures, if it names any.
     count: whether each match is a trigger with the number of its matches; measures are then `exact_counts.COUNT_FIELDS`. named: the attributes that
-    the query speaks of, in its order.
+    the query speaks of, in its order. written: the variables of the pattern in its order, whatever SELECT shows. waits: how long what must not follow
+    a match is waited for, in steps of time from its end, or (true) from its start.
     """
 
     variables: tuple[str, ...]
@@ -58,6 +59,8 @@ class Layout:
     measures: tuple[pa.Field, ...] = ()
     count: bool = False
     named: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+    waits: tuple[tuple[int, bool], ...] = ()
 
     @cached_property
     def has_steps(self) -> bool:

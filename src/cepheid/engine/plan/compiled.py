@@ -33,6 +33,7 @@ from cepheid.logical.partition import asks_for
 from cepheid.logical.plan import Field, Filter, Index, Lag, lags_in
 from cepheid.logical.plan import walk as walk_expression
 from cepheid.logical.tree import walk
+from cepheid.logical.variables import shown
 from cepheid.logical.windows import hoist
 from cepheid.records import record
 from cepheid.schema import STREAM_COLUMN
@@ -373,7 +374,18 @@ def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, keys: tupl
         events = pa.schema([field for field in events if field.name in read] or list(events)[:1])
     if plan.count:
         measures = COUNT_FIELDS
-    return Layout(plan.variables, labels, events, plan.partition_by, schema.time_column, measures, count=plan.count, named=_named(plan))
+    return Layout(
+        plan.variables,
+        labels,
+        events,
+        plan.partition_by,
+        schema.time_column,
+        measures,
+        count=plan.count,
+        named=_named(plan),
+        written=shown(plan.pattern),
+        waits=tuple((absence.duration, absence.from_start) for absence in take_out(plan.pattern)[1]),
+    )
 
 
 def _named(plan: QueryPlan) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 // What the page of the workbench and the widget of a notebook both show: the events, the matches, their time line, and the automaton that one steps
 // through. `table`, `found` and `machine` are the answers of `cepheid.play`: of `tables.shown_events`, `answers.matches_in` and `machine.machine_of`.
 
-const COLOURS = ["#3d7fc4", "#c46a1b", "#2e8b57", "#b0578d", "#8a7a1f", "#7a6fc9", "#c4504b", "#1f8a99"];
 const DRAWN_MATCHES = 40;
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -138,10 +137,10 @@ export function rowKeys(body, light, darken) {
 
 // ---------------------------------------------------------------------------------------------------------- lighting
 
-// The colour of each variable of the matches, by its name.
-export function coloursOf(found) {
-  const names = found ? [...new Set(found.matches.flatMap((match) => match.marks.flatMap((mark) => mark.variables)))].sort() : [];
-  return new Map(names.map((name, place) => [name, COLOURS[place % COLOURS.length]]));
+// The colour of each variable that the matches have, by its name, in the order of the pattern.
+function coloursOf(found) {
+  const names = new Set(found ? found.matches.flatMap((match) => match.marks.flatMap((mark) => mark.variables)) : []);
+  return new Map(found ? Object.entries(found.colours).filter(([name]) => names.has(name)) : []);
 }
 
 // Lights a match with its events and an event with its matches, wherever below `root` they are drawn: what has `data-match` or `data-row`.
