@@ -151,9 +151,10 @@ def _column(attributes: Mapping[str, pa.DataType], given: str | None, default: s
     if given is None:
         return default if default in attributes else None
     if given not in attributes:
+        times = (repr(name) for name, kind in attributes.items() if what == "time" and pa.types.is_timestamp(kind))
         raise SchemaError(
             f"the input has no {what} column `{given}`",
-            help=[*did_you_mean(given, attributes), f"the input has {quoted(attributes)}"],
+            help=[*did_you_mean(given, attributes), f"name it with {what}={next(times, '')}: the input has {quoted(attributes)}"],
         )
     return given
 

@@ -52,7 +52,10 @@ def test_missing_type_column():
 def test_missing_time_column():
     with pytest.raises(SchemaError) as error:
         QUERY.run(rows(), time="tx")
-    assert message(error) == ["error: the input has no time column `tx`", "help: the input has `type`, `ts`"]
+    assert message(error) == ["error: the input has no time column `tx`", "help: name it with time=: the input has `type`, `ts`"]
+    late = pa.table({"type": ["A"], "when": pa.array([1], pa.timestamp("us"))})
+    with pytest.raises(SchemaError, match=r"name it with time='when': the input has `type`, `when`"):
+        QUERY.run(late, time="ts")
     with pytest.raises(BindError, match="time window needs a time column"):
         QUERY.run([{"type": "A"}])
 
