@@ -1,6 +1,6 @@
 """Speed of `Recognizer.push`, each result read by `to_arrow`: batches of a thousand, of a hundred, and of one event.
 
-    python benchmarks/bench_push.py [--pushes N] [--memory-pushes M] [--memory-singles S]
+    python benchmarks/bench_push.py [--pushes N] [--memory-pushes M] [--memory-singles S] [--keys-alone]
 
 A; B; C inside a window of 100, each of the three types a fiftieth of the events, all other events of a type that the pattern does not name; with all
 matches and with the strategies, without and with PARTITION BY over a thousand keys, positions or three measures. Every figure is microseconds of the
@@ -8,12 +8,15 @@ processor: per event for batches, the median of N pushes; per push for single ev
 nothing, of the others without a match, and of those with one, and the mean of all.
 `run` is `Query.run` over the same events, per event. `memory` follows what a recognizer says it has (`memory_usage`) and the resident set of the
 process over M pushes of 100 events, in MiB; `singles_memory_mib` over S pushes of one event.
+`keys`: what a push costs a recognizer that knows a thousand keys, and one that knows a million, the median of pushes that alternate between the two,
+and the mean, which has all that is done now and then; --keys-alone measures this part, and leaves the others of the record as they are.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
 import resource
 import statistics
 import time
@@ -142,21 +145,70 @@ def in_memory(recognizer: cepheid.Recognizer, pushes: int) -> dict[str, float]:
     return {"pushes": pushes, "state": round(recognizer.memory_usage() / 2**20, 2), "resident_most": round(resident, 1)}
 
 
+MANY_KEYS = 1_000_000
+PER_KEYS = {"a dict": (1, 2_000), "1": (1, 1_000), "10": (10, 600), "100": (100, 300), "1000": (1_000, 100), "1, a new key": (1, 1_000)}
+"""Events of a push, and how many pushes."""
+
+OF_KEYS = {
+    "all matches": text_of("", "positions", keys=True),
+    "NXT": text_of("NXT ", "positions", keys=True),
+    "a condition": "SELECT * WHERE A AS a ; B AS b FILTER b.v > a.v PARTITION BY k WITHIN 100000",
+    "used up": "SELECT * WHERE A ; B PARTITION BY k WITHIN 100000 CONSUME BY PARTITION",
+}
+
+
+def of_keys(text: str) -> dict[str, dict[str, list[float]]]:
+    """For each kind of push the median and mean microseconds with a thousand and with a million keys, and how many times the median is more."""
+    query = cepheid.query(text)
+    recognizers = {}
+    for keys in (KEYS, MANY_KEYS):
+        filled = table(MANY_KEYS)
+        filled = filled.set_column(3, "k", pa.array(np.arange(MANY_KEYS) % keys))
+        recognizers[keys] = query.recognizer(filled.schema)
+        for batch in filled.to_batches(max_chunksize=100_000):
+            recognizers[keys].push(batch)
+    found, start = {}, MANY_KEYS
+    for kind, (size, count) in PER_KEYS.items():
+        rng, given, spent = np.random.default_rng(start), {}, {keys: [] for keys in recognizers}
+        events = table(size * count, seed=start).set_column(1, "ts", pa.array(start + np.arange(size * count)))
+        for keys in recognizers:
+            own = rng.integers(0, keys, size * count) if "new" not in kind else start + np.arange(size * count)
+            batches = events.set_column(3, "k", pa.array(own)).to_batches(max_chunksize=size)
+            given[keys] = [batch.to_pylist()[0] for batch in batches] if kind == "a dict" else batches
+        gc.collect()
+        for number in range(count):  # in turn, so that what else the machine does is the same for both
+            for keys, recognizer in recognizers.items():
+                before = time.process_time_ns()
+                recognizer.push(given[keys][number]).to_arrow()
+                spent[keys].append((time.process_time_ns() - before) / 1000)
+        start += size * count
+        few, many = (spent[keys][count // 10 :] for keys in recognizers)
+        medians, means = ([round(of(values), 1) for values in (few, many)] for of in (statistics.median, statistics.mean))
+        found[kind] = {"medians": medians, "times": round(medians[1] / medians[0], 2), "means": means}
+    return found
+
+
 def main() -> None:
     """Measure, print, record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pushes", type=int, default=1_000)
     parser.add_argument("--memory-pushes", type=int, default=100_000)
     parser.add_argument("--memory-singles", type=int, default=10_000_000)
+    parser.add_argument("--keys-alone", action="store_true")
     options = parser.parse_args()
     before = circumstances.circumstances()
+    keys = {"circumstances": before, "thousand_and_million": {name: of_keys(text) for name, text in OF_KEYS.items()}}
+    if options.keys_alone:
+        record = circumstances.FOLDER / "push.json"
+        record.write_text(json.dumps(json.loads(record.read_text()) | {"keys": keys}, indent=1) + "\n")
+        return
     runs = [
         measured(strategy, shown, keys=keys, count=options.pushes)
         for strategy in ("", "NXT ", "LAST ", "MAX ")
         for keys in (False, True)
         for shown in SHOWN
     ]
-    figures = {"bars_without_and_with_keys": BARS, "microseconds": runs, "memory_mib": memory(options.memory_pushes)}
+    figures = {"bars_without_and_with_keys": BARS, "microseconds": runs, "memory_mib": memory(options.memory_pushes), "keys": keys}
     figures["singles_memory_mib"] = singles_memory(options.memory_singles)
     circumstances.write("push", figures, before=before)
 
