@@ -487,6 +487,16 @@ def test_progress_is_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -
     assert call("run", "fire.ceql", "readings.csv", "--no-progress").stderr.startswith("1 match (")
 
 
+def test_progress_goes_on_while_one_event_takes_long(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(progress, "BEAT", 0.001)
+    with progress.progress("matching", shown=True) as told:
+        assert told is not None
+        told(3, 81)
+        said = ""
+        while said.count("matching: 3 events of 81, 4%") < 3:
+            said += capsys.readouterr().err
+
+
 def test_a_terminal_shows_a_match_in_a_line_and_says_what_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "console", lambda: Console(width=50, force_terminal=True, color_system=None))
     query = "SELECT {} WHERE Temperature AS t ; Humidity AS h WITHIN 1h PARTITION BY sensor"

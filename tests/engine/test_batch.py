@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -26,6 +28,24 @@ def test_steps_change_nothing_and_report_progress(text, step, monkeypatch):
     assert list(query.run(EVENTS, progress=lambda done, rows: seen.append((done, rows)))) == list(whole)
     assert seen[-1] == (10, 10)
     assert len(seen) == -(-10 // step)
+
+
+@pytest.mark.parametrize("text", ["SELECT * WHERE A ; B WITHIN 3", "SELECT * WHERE A ; A WITHIN 5 PARTITION BY k CONSUME BY ANY"])
+@pytest.mark.parametrize(("seconds", "calls"), [(0.0, 1), (0.001, 16), (0.2, 3_000), (9.0, 3_000)])
+def test_progress_is_said_soon_however_slow_events_are(text, seconds, calls, monkeypatch):
+    """By a clock that moves on by so many seconds for each event: counted are the steps."""
+    events = pa.table({"type": ["A", "B"] * 2_048, "ts": range(4_096), "k": [1, 2] * 2_048})
+    clock, seen = [0.0], [0]
+
+    def told(done, _rows):
+        clock[0] += seconds * (done - seen[-1])
+        seen.append(done)
+
+    monkeypatch.setattr(batch, "monotonic", lambda: clock[0])
+    assert len(cepheid.query(text).run(events, progress=told)) > 0
+    assert len(seen) - 1 >= calls
+    longest = max(after - before for before, after in itertools.pairwise(seen[1:]))
+    assert longest * seconds <= 1 or longest == 1
 
 
 def test_codes_of_many_keys(monkeypatch):

@@ -42,6 +42,11 @@ LONG = {
     "comparisons that exclude nothing alone": ("SELECT * WHERE A AS x ; B AS y FILTER y.k > x.k AND 0 - y.k > 0 - x.k", uniform(400_000)),
 }
 
+PYTHON = {
+    "conditions of three events": ("SELECT * WHERE A AS a ; B AS b ; C AS c FILTER c.k > a.k + b.k LIMIT 1", uniform(3_000)),
+}
+"""What no kernel evaluates."""
+
 
 def ways(query: cepheid.Query, events: pa.Table):
     yield "run", lambda: query.run(events, max_bytes=1 << 60)
@@ -50,10 +55,10 @@ def ways(query: cepheid.Query, events: pa.Table):
     yield "batches", lambda: [len(part) for part in query.batches(events)]
 
 
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("name", [*LONG, *PYTHON])
 def test_an_interruption_is_answered_at_once(name):
     """Measured in seconds of this process's computing, so that a busy machine does not count."""
-    text, events = LONG[name]
+    text, events = (LONG | PYTHON)[name]
     query = cepheid.query(text)
     query.run(events.slice(0, 10))
 

@@ -6,7 +6,7 @@ Comes in: a `Compiled` query and a table with its schema. Goes out: `Matches` wh
 from __future__ import annotations
 
 import dataclasses
-import itertools
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +46,24 @@ STEP = 1 << 22
 
 GATHERED = 1 << 17
 """The same where events are gathered for it: they stay in the cache, and the memory of one step serves the next one."""
+
+
+FIRST = 1 << 4
+"""Events of the first step where progress is reported: how slow the query is, is not known yet."""
+
+SECONDS = 0.3
+"""What such a step should take: then progress is said about as often, however slow the query is, but for one event that takes longer by itself."""
+
+
+def _steps(total: int, most: int, *, told: bool) -> Iterator[tuple[int, int]]:
+    """Where the steps of a run start and stop: at most so many events each; told: progress is, so that slow ones get shorter."""
+    start, step = 0, min(most, FIRST) if told else most
+    while start < total:
+        stop, began = min(start + step, total), monotonic()
+        yield start, stop
+        if told:
+            step = max(1, min(most, 2 * step, int(step * SECONDS / max(monotonic() - began, SECONDS / 2))))
+        start = stop
 
 
 @record
@@ -265,9 +283,7 @@ def grouped_chunks(
     rows: where the letter and time of each event stand, None: in their order. cuts: where each partition starts.
     """
     total = len(events) if rows is None else len(rows)
-    step = STEP if rows is None else min(STEP, GATHERED)
-    for start in range(0, total, step):
-        stop = min(start + step, total)
+    for start, stop in _steps(total, STEP if rows is None else min(STEP, GATHERED), told=progress is not None):
         piece = slice(start, stop) if rows is None else rows[start:stop].astype(np.intp, copy=False)
         first = int(np.searchsorted(cuts, start, "right")) - 1
         inside = cuts[first : int(np.searchsorted(cuts, stop, "left"))] - start
@@ -291,8 +307,9 @@ def interleaved_chunks(
     """The matches in partitions that are read in stream order, a step at a time, each in a slot of its own; segments number the partitions."""
     order, cuts, slots = groups.interleaved()
     rows = order if stream is None else stream[order]
-    steps = np.unique(np.searchsorted(cuts, [*range(0, len(rows), STEP), len(rows)]))
-    for first, last in itertools.pairwise(steps.tolist()):
+    for first, last in (np.searchsorted(cuts, step).tolist() for step in _steps(len(rows), STEP, told=progress is not None)):
+        if first == last:  # within a segment, which is read as a whole
+            continue
         start, stop = int(cuts[first]), int(cuts[last]) if last < len(cuts) else len(rows)
         mine = slots[first:last]
         piece = rows[start:stop]
