@@ -5,7 +5,7 @@
 #   make setup   the environment in .venv, with the kernel compiled
 #   make check   lint, types, tests
 #   make format  format the sources
-#   make test-all        the tests with 2,000 random patterns per mode instead of 200; keeps a record
+#   make test-all        the tests with 2,000 random patterns per mode instead of 100; keeps a record
 #   make setup-browser  whether a Chromium is found for the tests of the workbench's page, else how to get one
 #   make test-spark-min  the Spark tests with the oldest supported Spark
 #   make sanitize        the random tests outside Spark with kernels built with the address and undefined-behaviour sanitizers; keeps a record
@@ -26,7 +26,7 @@ SHELL       := /bin/bash
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
-CASES  ?= 200
+CASES  ?= 100
 
 VENV     := .venv
 BIN      := $(VENV)/bin
@@ -103,15 +103,16 @@ test-connect: compiled
 
 # The tests in parts, the longest first, and two processes: the one that is free takes the next part. What they said comes at the end, so that the
 # output ends with pytest's own line.
-PARTS           := spark engine properties pages others connect
-IN_spark        := tests/spark
+PARTS           := spark engine tasks properties others pages connect
+IN_spark        := tests/spark -m "not connect and not tasks"
+IN_tasks        := tests/spark -m tasks
 IN_engine       := tests/engine
 IN_properties   := tests/properties
 IN_pages        := tests/cli tests/docs tests/notebook tests/play tests/why_not
 IN_others       := $(patsubst %,--ignore=%,$(IN_spark) $(IN_engine) $(IN_properties) $(IN_pages))
 
 test-%:
-	@CEPHEID_CASES=$(CASES) CEPHEID_REQUIRE_COMPILED=1 $(BIN)/python -m pytest --durations 12 -m "not connect" $(IN_$*)
+	@CEPHEID_CASES=$(CASES) CEPHEID_REQUIRE_COMPILED=1 $(BIN)/python -m pytest --durations 12 $(IN_$*)
 
 test: compiled
 	@mkdir -p out; rm -f out/test-*.log; \

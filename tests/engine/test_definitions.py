@@ -146,7 +146,7 @@ def test_what_any_event_may_begin(pattern, seed, cases):
     """
     chance, matched = random.Random(f"{seed}{pattern}"), 0
     for number in range(500):
-        if number >= cases // 10 and matched:
+        if number >= cases // 25 and matched:
             break
         made = chance.choice(["A AS x ; B", "A AS x", "(A AS x ; C ; B)"])
         query = cepheid.query(f"EVENT P(n) AS (SELECT count(x) AS n WHERE {made} WITHIN {chance.choice([3, 9])}) SELECT * WHERE {pattern}")

@@ -18,7 +18,7 @@ from cepheid.engine.memory import container
 from cepheid.engine.run import batch
 from cepheid.errors import SnapshotError
 from cepheid.logical.plan import Apply, Expression, Field, Index, Literal, Time
-from cepheid.testing.differential import WAYS, Case, Row, pieces, rows_of
+from cepheid.testing.differential import Case, Row, pieces, rows_of, ways_of
 
 EXACT = pa.decimal128(30, 2)
 SCHEMA = pa.schema(
@@ -126,8 +126,8 @@ def test_values_come_on_every_way(kind: str, name: str, words: bool, cases: int,
             wanted = expected(table, COMPARED[kind], QUERIES[name])
             given += len(wanted)
             case = Case(seed, number, query, table, {})
-            for way in WAYS:
-                assert WAYS[way](case, None) == wanted, (way, case)
+            for way, of in ways_of(case, most=3).items():
+                assert of(case, None) == wanted, (way, case)
 
 
 CONSTANTS = [f"{PLAIN} FILTER x.v > {number}" for number in (-2, 0, 1)]

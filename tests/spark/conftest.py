@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -50,8 +51,12 @@ def connect():
     session.stop()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked `connect` are run by a process of their own (`-m connect`); elsewhere they are deselected."""
+    """Tests marked `connect` are run by a process of their own (`-m connect`); elsewhere they are deselected. What needs no session is marked `tasks`."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent) and not {"spark", "connect"} & set(item.fixturenames):
+            item.add_marker("tasks")
     if "connect" in (config.option.markexpr or ""):
         return
     apart = [item for item in items if item.get_closest_marker("connect")]
