@@ -65,7 +65,7 @@ def test_alone_on_a_stream_with_a_restart(feed, seed):
 def test_beside_other_queries(feed, seed):
     """Over a table, and on a stream with a restart."""
     events, arrival = disordered(seed)
-    several = {name: query_of(name) for name in ("OR of 100", "OR of 200, NXT", "absence")} | {"pairs": PAIRS}
+    several = {name: query_of(name) for name in ("OR of 100", "absence")} | {"pairs": PAIRS}
     table = feed.spark.createDataFrame(table_of(events).to_pandas())
     found = [row.asDict(recursive=True) for row in table.transform(cepheid.spark.on(several, until="end")).collect()]
     feed.restarted(table_of(arrival), cepheid.spark.on(several, lateness="6 seconds"))
