@@ -144,20 +144,7 @@ def test_the_plan_says_what_lag_costs(spark, tmp_path, seed):
 # -------------------------------------------------------------------------------------------------------------------------- stream
 
 
-def test_a_stream_with_a_restart_has_the_matches_of_run(feed, seed):
-    """One query alone; those with keys share a stream."""
-    table, arrival = events(seed)
-    feed.restarted(arrival, cepheid.query(QUERIES["no keys"]).on(lateness="6 seconds"))
-    assert shown(feed.rows()) == expected(QUERIES["no keys"], table, until="end")
-
-
-def test_a_shared_stream_with_a_restart_has_the_matches_of_run(feed, seed):
-    table, arrival = events(seed)
-    texts = {name: text for name, text in QUERIES.items() if name != "no keys"}
-    feed.restarted(arrival, cepheid.spark.on(texts, lateness="6 seconds"))
-    rows = feed.rows()
-    for name, text in texts.items():
-        assert shown(row for row in rows if row["query"] == name) == expected(text, table, until="end"), name
+# Random events with a restart: test_positions_on_spark, where queries with lag and with positions share a stream.
 
 
 def test_a_key_that_was_idle_for_long_has_events_before(feed):

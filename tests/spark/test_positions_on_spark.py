@@ -7,6 +7,7 @@ import datetime as dt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from test_lag_on_spark import QUERIES as LAGGED
 from test_lag_on_spark import SCHEMA, Typed, events, expected, frame_of, shown
 from test_stream import BASE
 
@@ -136,16 +137,16 @@ def test_the_plan_says_what_positions_cost(spark, tmp_path, seed):
 # -------------------------------------------------------------------------------------------------------------------------- stream
 
 
-def test_a_stream_with_a_restart_has_the_matches_of_run(feed, seed):
-    """One query alone; those with keys share a stream."""
-    table, arrival = events(seed)
-    feed.restarted(arrival, cepheid.query(QUERIES["no keys"]).on(lateness="6 seconds"))
-    assert shown(feed.rows()) == expected(QUERIES["no keys"], table, until="end")
+SHARED = {f"lag: {name}": text for name, text in LAGGED.items()} | {
+    name: QUERIES[name] for name in ("keys", "no keys", "window inside", "lag", "absence")
+}
 
 
-def test_a_shared_stream_with_a_restart_has_the_matches_of_run(feed, seed):
+@pytest.mark.parametrize("keys", [True, False])
+def test_a_shared_stream_with_a_restart_has_the_matches_of_run(feed, keys, seed):
+    """Queries with lag beside those with positions; what has no keys shares a stream of its own."""
     table, arrival = events(seed)
-    texts = {name: QUERIES[name] for name in ("keys", "window inside", "lag", "absence")}
+    texts = {name: text for name, text in SHARED.items() if ("PARTITION" in text) == keys}
     feed.restarted(arrival, cepheid.spark.on(texts, lateness="6 seconds"))
     rows = feed.rows()
     for name, text in texts.items():
