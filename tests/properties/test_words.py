@@ -58,7 +58,7 @@ def tiny_words(patch: pytest.MonkeyPatch, bits: int) -> None:
 @pytest.mark.parametrize("group", GROUPS)
 def test_words_of_some_bits(group: str, bits: int, collected: bool, cases: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same matches in the same order as with one word, however the events come, also where numbers are given away again at once."""
-    given = drawn(group, cases, seed)[(bits + collected) % 2 :: 2]  # each case with one word length, and with numbers that are collected, and not
+    given = drawn(group, cases, seed)[(bits + collected) % 2 :: 2]  # each case in two of the four ways
     tiny_words(monkeypatch, bits)
     if collected:
         monkeypatch.setattr(numbered, "COLLECT_FROM", 0)
