@@ -103,6 +103,14 @@ def value(rng, kind, depth):
         choices += [lambda: Apply("length", (sub(TEXT),), INT)]
         choices += [lambda: Apply(rng.choice(calendar.PARTS), (sub(rng.choice([STAMP, ZONED])),), INT)]
         choices += [lambda: Apply(rng.choice(calendar.DATES), (sub(DATE),), INT)]
+        zones = ["Europe/Berlin", "America/St_Johns", "Asia/Kolkata", "-03:30"]
+        choices += [
+            lambda: Apply(
+                rng.choice(calendar.PARTS),
+                (Apply("local_time", (sub(ZONED), Literal(rng.choice(zones), TEXT)), pa.timestamp(ZONED.unit)),),
+                INT,
+            )
+        ]
     if kind == TEXT:
         choices += [lambda: Apply(rng.choice(["lower", "upper"]), (sub(),), TEXT)]
         choices += [lambda: Apply("concat", tuple(sub() for _ in range(rng.randint(1, 3))), TEXT)]

@@ -303,6 +303,13 @@ SAMPLES = {
 }
 
 
+ZONES = ["Europe/Berlin", "America/St_Johns", "Asia/Kolkata", "Australia/Lord_Howe", "UTC", "-03:30"]
+"""With summer time, of half an hour too, with half hours, and of one offset."""
+
+ZONE_SECONDS = [1_774_745_999, 1_774_746_000, 2_224_540_800, -800_000_000, -3_000_000_000, 0, None]
+"""A second before summer time begins in Berlin and this one, a summer after 2037, one before 1970, and one before there were zones."""
+
+
 def signatures(name, kind):
     """How an operator takes samples of a type: the samples of its last argument (None: it has only one) and the type of its value."""
     number, text, samples = types.is_number(kind), kind == TEXT, SAMPLES[kind]
@@ -326,6 +333,7 @@ def signatures(name, kind):
         "not": (kind == BOOL, None, BOOL),
         "negate": (number or pa.types.is_duration(kind), None, kind),
         "cast": (False, None, kind),
+        "local_time": (False, None, kind),
     }
     return table.get(name, (number, None, kind))
 
@@ -342,6 +350,10 @@ def applications():
         for value, holds in itertools.product(samples, [True, False, None]):
             pairs = (Literal(holds, BOOL), Literal(value, kind)), (Literal(not holds, BOOL), Literal(samples[0], kind))
             yield Apply("case", (*pairs[0], *pairs[1], Literal(None, kind)), kind)
+    for zone, unit in itertools.product(ZONES, ("s", "ns")):
+        for seconds in ZONE_SECONDS:
+            given = (None if seconds is None else seconds * (1 if unit == "s" else 10**9), pa.timestamp(unit, "UTC"))
+            yield Apply("local_time", (Literal(*given), Literal(zone, TEXT)), pa.timestamp(unit))
     for source, target in casts:
         yield from (Apply("cast", (Literal(value, source),), target) for value in SAMPLES[source])
 

@@ -286,6 +286,8 @@ class Conditions:
             ways += [lambda: Apply("length", (sub(TEXT),), INT), lambda: Apply(rng.choice(calendar.DATES), (sub(DATE),), INT)]
             stamps = [other for other in self.kinds if pa.types.is_timestamp(other)]
             ways += [lambda: Apply(rng.choice(calendar.PARTS), (sub(rng.choice(stamps)),), INT)] if stamps else []
+            zoned = [other for other in stamps if other.tz is not None]
+            ways += [lambda: Apply(rng.choice(calendar.PARTS), (self._local(rng.choice(zoned), depth),), INT)] if zoned else []
         if kind == TEXT:
             ways += [lambda: Apply(rng.choice(["lower", "upper"]), (sub(),), TEXT), lambda: Apply("concat", (sub(), sub()), TEXT)]
         if pa.types.is_timestamp(kind):
@@ -301,6 +303,10 @@ class Conditions:
             coarser = [other for other in self.kinds if pa.types.is_duration(other) and coarse(other, kind)]
             ways += [lambda: Apply("cast", (sub(rng.choice(coarser)),), kind)] if coarser else []
         return ways
+
+    def _local(self, kind: pa.DataType, depth: int) -> Expression:
+        zone = self.rng.choice(["Europe/Berlin", "America/St_Johns", "Asia/Kolkata", "-03:30"])
+        return Apply("local_time", (self.value(kind, depth), Literal(zone, TEXT)), pa.timestamp(kind.unit))
 
     def condition(self, depth: int) -> Expression:
         rng = self.rng

@@ -181,6 +181,9 @@ class Maker:
         if name == "concat":
             return of(*[TEXT] * self.random.randint(1, 3))
         if name in calendar.PARTS:
+            if self.random.random() < 0.4:
+                zone = Literal(self.random.choice(["Europe/Berlin", "America/St_Johns", "Asia/Kolkata", "-03:30"]), TEXT)
+                return Apply(name, (Apply("local_time", (self.value(ZONED, depth), zone), LOCAL),), INT)
             return of(self.random.choice([ZONED, LOCAL, *[DATE] * (name in calendar.DATES)]))
         if name == "coalesce":
             return of(*[kind] * self.random.randint(1, 3))

@@ -63,6 +63,7 @@ _NOT_PLACES = "write p ; NOT n ; q (no n between), p UNLESS n (no n inside p), o
 
 _NO_JOIN = "no operator joins texts: concat(x.a, ' ', x.b) does"
 
+_SEQUENCE = "a sequence is written SELECT * WHERE A ; B PARTITION BY user, and with SELECT NXT * it goes to the next event that fits"
 _DURATION = "a duration is a number and a unit: 30 minutes"
 _RANGE = "a range is written BETWEEN low AND high"
 _NO_OFFSET = "LIMIT n gives at most n matches of each event that completes some, and there is no OFFSET"
@@ -93,6 +94,7 @@ HINTS: tuple[Hint, ...] = (
     _hint("there is no cast: cast the column in the input", at="::"),
     _hint("there is no cast: cast the column in the input", at=r"AS\b", before=r"\bCAST\s*\([^()]*"),
     _hint("the parts of a time are functions: hour(x.$time)", at=r"FROM\b", before=r"\bEXTRACT\s*\(\s*\w+"),
+    _hint("the parts of a time take a zone: hour(x.$time, 'Europe/Berlin')", at=r"AT\s+TIME\s+ZONE\b"),
     _hint(
         "there are no window functions: a measure is of the events of a match, and lag(x.a) in a FILTER is of the event before",
         at=r"OVER\s*\(",
@@ -106,7 +108,12 @@ HINTS: tuple[Hint, ...] = (
     _hint(_NO_JOIN, at=r"\|\|", accepts="SLASH", refuses="OR"),
     _hint(f"write OR between conditions; {_NO_JOIN}", at=r"\|\|", accepts="SLASH"),
     _hint("write OR", at=r"\|"),
+    _hint(_NOT_PLACES, at=r"[!~\u00ac](?!=)", accepts="PROJECT"),
     _hint("write AND, OR and NOT", at=r"&|!(?!=)"),
+    _hint(_SEQUENCE, at=r"(?:SEQUENCE|SAMPLE)\b", accepts="EVENT SELECT"),
+    _hint(_SEQUENCE, at=r"BY\b", before=r"\b(?:SEQUENCE|SAMPLE)"),
+    _hint("the longest time from the first event to the last is written WITHIN 5m", at=r"(?:WITH\s+)?MAXSPAN\b"),
+    _hint("types stand without brackets, with `;` between: A ; B, and conditions after FILTER", at=r"\[", accepts="PROJECT"),
     _hint("a variable is named after its type: A AS a", at=rf"=\s*{_NAME}\s*(?:[;:()\[\]]|->|THEN\b)", before=_NAME, accepts=_IN_PATTERN),
     _hint("there is no EVERY: SELECT * gives every match, SELECT NXT * those with the next events", at=_NAME, before=r"\bEVERY"),
     _hint(_ROW_PATTERN, at=r"(?:MATCH_RECOGNIZE|MEASURES|PATTERN|DEFINE)\b"),
@@ -140,6 +147,13 @@ HINTS: tuple[Hint, ...] = (
         "a window is a duration or a number of EVENTS; CORE's windows over another attribute do not exist here",
         at=r"\[",
         before=r"WITHIN\s+[0-9.]+",
+    ),
+    _hint(
+        "a key is a column, add it before the run: events.append_column('key', pc.utf8_lower(events['k'])) of Arrow, {**event, 'key':"
+        " event['k'].lower()} for dicts, df.withColumn('key', F.lower('k')) on Spark; then PARTITION BY key",
+        at=r"[-+/%*(]",
+        before=rf"\bPARTITION\s+BY\b[^;]*{_NAME}",
+        accepts="LIMIT",
     ),
     _hint("keys are written without parentheses: PARTITION BY a, b", at=r"\(", before=r"\bBY"),
     _hint("each attribute has its own brackets, or none: PARTITION BY [a], [b]", at=",", before=rf"\[\s*{_NAME}", accepts="RSQB"),

@@ -31,7 +31,12 @@ PARTS = (*DATES, *TIMES_OF_DAY)
 
 def steps_per_day(kind: pa.DataType) -> int:
     """Steps of a date or timestamp type in one day."""
-    return 1 if pa.types.is_date(kind) else DAY * (NANOSECONDS["s"] // NANOSECONDS[kind.unit])
+    return 1 if pa.types.is_date(kind) else DAY * steps_per_second(kind)
+
+
+def steps_per_second(kind: pa.DataType) -> int:
+    """Steps of a timestamp type in one second."""
+    return NANOSECONDS["s"] // NANOSECONDS[kind.unit]
 
 
 def part(name: str, steps: Any, per_day: int) -> Any:

@@ -261,6 +261,8 @@ def _prefixed(operator: str, arguments: list[str]) -> str:
         return f"count(DISTINCT {arguments[0]})"
     if operator == "only":
         return arguments[0]
+    if operator == "local_time":  # the first argument of a part of it
+        return ", ".join(arguments)
     return f"{operator}({', '.join(arguments)})"
 
 

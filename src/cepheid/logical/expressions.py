@@ -10,13 +10,16 @@ import dataclasses
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from cepheid.errors import LimitError
 from cepheid.language import syntax
 from cepheid.language.syntax import NO_SPAN
 from cepheid.language.words import write_name
-from cepheid.logical import constants, functions, parameters, types
+from cepheid.logical import calendar, constants, functions, parameters, time_zones, types
+from cepheid.logical.describe import describe_expression
 from cepheid.logical.folding import fold
-from cepheid.logical.plan import AGGREGATES, Apply, Expression, Field, Index, Lag, Literal, Time, lag_column
+from cepheid.logical.plan import AGGREGATES, Apply, Expression, Field, Index, Lag, Literal, Time, lag_column, leaves
 from cepheid.logical.scopes import attribute, holder, ways
 from cepheid.logical.types import BOOL, INT64, NULL, TEXT, Mismatch, describe, type_of
 from cepheid.records import record
@@ -240,7 +243,24 @@ class ExpressionBinder:
         self.refuse_distinct(node)
         if name not in functions.FUNCTIONS:
             raise self.error(f"unknown function `{node.name}`", node.place("name"), *functions.unknown(name, functions=("lag",)))
-        return functions.call(name, tuple(map(self.value, node.arguments)))
+        return self.function(name, node)
+
+    def function(self, name: str, node: syntax.Call) -> Expression:
+        """A call of one of `FUNCTIONS`; warns of a part of a time that is not the one which a column prints."""
+        arguments = tuple(map(self.value, node.arguments))
+        if name in calendar.PARTS and len(arguments) == 1:
+            kinds = (
+                self.context.schema.time_type if isinstance(leaf, Time) else getattr(leaf, "source", None) for leaf in leaves(*arguments)
+            )
+            zones = {kind.tz for kind in kinds if kind is not None and pa.types.is_timestamp(kind)} - {None, *time_zones.UTC}
+            if zones:
+                zone, written = min(zones), describe_expression(arguments[0])
+                self.context.warn(
+                    f"this {name} is that in UTC, and the times have the zone {zone}",
+                    node.span,
+                    f"write {name}({written}, '{zone}'), or {name}({written}, 'UTC') if you mean this",
+                )
+        return functions.call(name, arguments)
 
     def refuse_distinct(self, node: syntax.Call) -> None:
         """Raise BindError for DISTINCT: it is said of count alone, in `MeasureBinder`."""

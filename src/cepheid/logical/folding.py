@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from cepheid.logical import calendar
+from cepheid.logical import calendar, time_zones
 from cepheid.logical.plan import Apply, Expression, Literal
 from cepheid.schema import NANOSECONDS
 
@@ -157,6 +157,10 @@ def _part(name: str) -> Callable[[Apply, Any], int | None]:
     return of
 
 
+def _local_time(node: Apply, value: int | None, zone: str) -> int | None:
+    return None if value is None else fit(time_zones.local(zone, value, calendar.steps_per_second(node.type)), node.type)
+
+
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
     {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 )
@@ -187,6 +191,7 @@ FOLDED: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "lower": lambda _, value: None if value is None else value.translate(ASCII_LOWER),
         "upper": lambda _, value: None if value is None else value.translate(ASCII_UPPER),
         "concat": lambda _, *values: None if None in values else "".join(values),
+        "local_time": _local_time,
         **{name: _part(name) for name in calendar.PARTS},
     }
 )

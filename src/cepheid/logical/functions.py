@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cepheid.errors import nearest, quoted
-from cepheid.logical import calendar
-from cepheid.logical.plan import Apply, Expression
+from cepheid.logical import calendar, time_zones
+from cepheid.logical.folding import fold
+from cepheid.logical.plan import Apply, Expression, Literal
 from cepheid.logical.types import INT64, NULL, TEXT, Mismatch, common_type, convert, describe, family, is_number, type_of, unify
 from cepheid.records import record
 
@@ -37,7 +38,8 @@ def call(name: str, arguments: tuple[Expression, ...]) -> Expression:
     """A call of the function `name`, a key of `FUNCTIONS`; raises Mismatch for a wrong number or type of arguments."""
     function = FUNCTIONS[name]
     if len(arguments) < function.least or (function.most is not None and len(arguments) > function.most):
-        wanted = f"{function.least} or more arguments" if function.most is None else f"{function.least} argument"
+        most = "" if function.most == function.least else f" or {'more' if function.most is None else function.most}"
+        wanted = f"{function.least}{most} argument{'s' * bool(most)}"
         raise Mismatch(f"`{name}` takes {wanted}, here are {len(arguments)}", f"write {name}(x.a{', ..' if function.most is None else ''})")
     return function.apply(name, arguments)
 
@@ -82,7 +84,9 @@ def _concat(name: str, arguments: tuple[Expression, ...]) -> Expression:
 
 
 def _part(name: str, arguments: tuple[Expression, ...]) -> Expression:
-    (argument,) = arguments
+    argument, *zone = arguments
+    if zone:
+        argument = _local_time(name, argument, *zone)
     kind = type_of(argument)
     if kind == NULL:
         return convert(argument, INT64)
@@ -92,6 +96,23 @@ def _part(name: str, arguments: tuple[Expression, ...]) -> Expression:
         help_ = ("a number has no calendar: use a time column of timestamps",) if is_number(kind) else date
         raise Mismatch(f"`{name}` takes {takes}, this is {describe(kind)}", *help_)
     return Apply(name, (argument,), INT64)
+
+
+def _local_time(name: str, argument: Expression, zone: Expression) -> Expression:
+    """What the clocks of a zone show at an instant."""
+    if not isinstance(zone, Literal) or type_of(zone) not in (TEXT, NULL):
+        raise Mismatch(f"the second argument of `{name}` is a time zone", f"write {name}(x.$time, 'Europe/Berlin'), or give a parameter")
+    kind = type_of(argument)
+    if kind == NULL or zone.value is None:
+        return Literal(None, NULL)
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        stands = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+        help_ = f"without a zone it is taken as it stands: write {name}(x.a), or give the column its zone in the input" if stands else CAST
+        raise Mismatch(f"`{name}` in a time zone takes a timestamp with a zone, this is {describe(kind)}", help_)
+    name_of_zone = str(zone.value)
+    if time_zones.zone_of(name_of_zone) is None:
+        raise Mismatch(f"there is no time zone '{name_of_zone}'", *time_zones.unknown_zone(name_of_zone))
+    return fold(Apply("local_time", (argument, zone), pa.timestamp(kind.unit)))
 
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
@@ -104,7 +125,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "lower": Function(1, 1, _of_text(TEXT)),
         "upper": Function(1, 1, _of_text(TEXT)),
         "concat": Function(1, None, _concat),
-        **dict.fromkeys(calendar.PARTS, Function(1, 1, _part)),
+        **dict.fromkeys(calendar.PARTS, Function(1, 2, _part)),
     }
 )
 """Name (in lower case; a query may write it in any) -> function."""

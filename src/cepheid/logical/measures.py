@@ -279,7 +279,7 @@ class MeasureBinder(ExpressionBinder):
             return self._aggregate("count_distinct", node.arguments[0], node.span)
         self.refuse_distinct(node)
         if name in functions.FUNCTIONS:
-            return functions.call(name, tuple(map(self.value, node.arguments)))
+            return self.function(name, node)
         if name == "lag":
             raise self.error("lag(..) can only be in a FILTER", node.span, "show the events before a match as part of it: (ANY : T) AS t")
         if name == "deadline_time":

@@ -211,7 +211,11 @@ OPERATORS: dict[str, str] = {
     "lower": "ASCII letters in lower case (utf8 -> utf8)",
     "upper": "ASCII letters in upper case (utf8 -> utf8)",
     "concat": "the texts one behind the other, NULL if one is (utf8.. -> utf8)",
-    **{name: f"{name} in UTC (timestamp{' | date32' * (name in calendar.DATES)} -> int64)" for name in calendar.PARTS},
+    "local_time": "what the clocks of a zone show, NULL on overflow (timestamp with zone, utf8 literal -> timestamp without zone)",
+    **{
+        name: f"{name} as it stands, in UTC where there is a zone (timestamp{' | date32' * (name in calendar.DATES)} -> int64)"
+        for name in calendar.PARTS
+    },
 }
 """Every operator and function: the meaning and the types. A bool that is NULL counts as false wherever a condition is asked for."""
 

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
 
-from cepheid.logical import calendar
+from cepheid.logical import calendar, time_zones
 from cepheid.logical.plan import Apply, Expression, Field, Literal, Time
 from cepheid.schema import NANOSECONDS
 from cepheid.spark.tasks.bounds import MICROSECONDS_PER_DAY
@@ -467,6 +467,21 @@ def _part(name: str) -> Callable[[ColumnPrinter, Apply], Column]:
     return value
 
 
+def _local_time(printer: ColumnPrinter, node: Apply) -> Column:
+    """What clocks show, by Java's rules: `from_utc_timestamp` has no part of the session's zone. Far years as in `time_zones`."""
+    steps, zone = printer.values(node)
+    per_second = calendar.steps_per_second(node.type)
+    seconds = _divided(steps, per_second)
+    cycle = calendar.CYCLE * calendar.DAY
+    near = (
+        F.when(seconds < time_zones.EARLIEST * calendar.DAY, F.lit(time_zones.EARLIEST * calendar.DAY).cast("long"))
+        .when(seconds >= time_zones.LATEST * calendar.DAY, _modulo(seconds, cycle) + cycle)
+        .otherwise(seconds)
+    )
+    shown = F.from_utc_timestamp(F.timestamp_seconds(near), zone)
+    return F.try_add(steps, (F.unix_seconds(shown) - near) * per_second)
+
+
 DATE_PARTS: Mapping[str, Callable[[Column], Column]] = MappingProxyType({"year": F.year, "month": F.month, "day": F.day})
 """Spark's own parts of a date, which are those of the proleptic Gregorian calendar."""
 
@@ -499,6 +514,7 @@ VALUES: Mapping[str, Callable[[ColumnPrinter, Apply], Column]] = MappingProxyTyp
         "lower": lambda printer, node: F.translate(printer.value(node.arguments[0]), UPPER, LOWER),
         "upper": lambda printer, node: F.translate(printer.value(node.arguments[0]), LOWER, UPPER),
         "concat": lambda printer, node: F.concat(*printer.values(node)),
+        "local_time": _local_time,
         **{name: _part(name) for name in calendar.PARTS},
         "cast": _cast,
     }

@@ -14,6 +14,7 @@ import decimal
 import math
 import operator
 import re
+import zoneinfo
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from decimal import Decimal
@@ -283,6 +284,16 @@ def _time_part(unit: int, most: int) -> Callable[[Apply, Any], int]:
     return of
 
 
+def _local_time(expression: Apply, value: int, zone: str) -> int | None:
+    per_second = NANOSECONDS["s"] // NANOSECONDS[expression.type.unit]
+    day = value // (86_400 * per_second)
+    like = min(max(day, -146_097), day % 146_097 + 146_097)  # no clocks are known before, and later every 400 years are the same
+    instant = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(days=like, seconds=value // per_second % 86_400)
+    known = dt.timezone(dt.datetime.strptime(zone, "%z").utcoffset() or dt.timedelta()) if zone[0] in "+-" else zoneinfo.ZoneInfo(zone)
+    local = instant.astimezone(known).replace(tzinfo=dt.UTC)
+    return _int64(value + (local - instant) // dt.timedelta(seconds=1) * per_second)
+
+
 VALUES: dict[str, Callable[..., Any]] = {
     "+": _arithmetic(operator.add, EXACT.add),
     "-": _arithmetic(operator.sub, EXACT.subtract),
@@ -304,6 +315,7 @@ VALUES: dict[str, Callable[..., Any]] = {
     "hour": _time_part(3_600, 24),
     "minute": _time_part(60, 60),
     "second": _time_part(1, 60),
+    "local_time": _local_time,
     "cast": _cast,
 }
 """Operators that give NULL for a NULL argument: (the Apply node, values) -> value."""

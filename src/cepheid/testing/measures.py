@@ -46,6 +46,8 @@ def _same(kind: pa.DataType, *values: Any) -> Attribute:
     return Attribute(kind, kind, (*values, None))
 
 
+ZONES = ("'Europe/Berlin'", "'America/St_Johns'", "'+05:30'")
+
 MAX_MATCHES = 2_000
 """Most matches of a case's sub-patterns that the definition is asked for."""
 
@@ -186,6 +188,7 @@ class MeasureGenerator(QueryGenerator):
             f"concat(max({x}.s), '-', last({y}.place.name), first({y}.cat))",
             f"{choose(['year', 'month', 'day', 'day_of_week'])}(max({x}.{choose(['berlin', 'local', 'day', 'noon'])}))",
             f"{choose(['hour', 'minute', 'second'])}(first({x}.{choose(['berlin', 'local'])}))",
+            f"{choose(['day_of_week', 'hour'])}(max({x}.berlin), {choose(ZONES)})",
             f"CASE WHEN count({x}) > 1 THEN sum({number}) WHEN {y}.b THEN 7 ELSE max({other}) END",
             f"CASE WHEN max({number}) > 1 THEN 'high' WHEN max({x}.s) >= min({y}.s) THEN max({x}.s) END",
         ]

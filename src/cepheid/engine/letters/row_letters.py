@@ -16,13 +16,13 @@ import math
 import operator
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
 from cepheid.engine.letters.row_values import Attributes, Names, ThroughArrow, indented, is_unicode
 from cepheid.engine.letters.values import DECIMALS, EPOCH_DAY, INT64_MAX, INT64_MIN, to_scale
-from cepheid.logical import calendar
+from cepheid.logical import calendar, time_zones
 from cepheid.logical.folding import ASCII_LOWER, ASCII_UPPER
 from cepheid.logical.plan import Apply, Field, Literal, Time
 from cepheid.logical.types import time_value_type
@@ -468,6 +468,13 @@ def _part(name: str) -> Callable[[_Letter, Apply], Value]:
     return of_steps
 
 
+def _local_time(of: _Letter, node: Apply) -> Value:
+    (value, *_), guards, depth = _arguments(of, node)
+    zone, per_second = str(cast("Literal", node.arguments[1]).value), calendar.steps_per_second(node.type)
+    local = of.names.constant(lambda steps: time_zones.local(zone, steps, per_second))
+    return of.within(f"{local}({value.code})", str(INT64_MIN), str(INT64_MAX), guards, depth)
+
+
 def _text(name: str, function: Callable[[str], object]) -> Callable[[_Letter, Apply], Value]:
     def apply(of: _Letter, node: Apply) -> Value:
         (value,), guards, depth = _arguments(of, node)
@@ -498,6 +505,7 @@ OPERATORS: Mapping[str, Callable[[_Letter, Apply], Value]] = MappingProxyType(
         "lower": _text("lower", lambda text: text.translate(ASCII_LOWER)),
         "upper": _text("upper", lambda text: text.translate(ASCII_UPPER)),
         "concat": _concat,
+        "local_time": _local_time,
         **{name: _part(name) for name in calendar.PARTS},
     }
 )

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.logical import calendar
+from cepheid.logical import calendar, time_zones
 from cepheid.logical.plan import Apply, Field, Index, Literal, Time
 from cepheid.records import record
 from cepheid.schema import NANOSECONDS, is_text
@@ -597,6 +597,19 @@ def _part(name: str) -> Callable[[list[Value], Apply], Column]:
     return of
 
 
+def _local_time(arguments: list[Value], node: Apply) -> Column:
+    """The days of all values are looked up once each."""
+    value, zone = arguments[0], arguments[1].as_py()
+    steps, per_second = value.values.astype(np.int64), calendar.steps_per_second(node.type)
+    seconds = steps // per_second
+    days, places = np.unique(seconds // calendar.DAY, return_inverse=True)
+    found = np.array([time_zones.offsets_of_day(zone, day) for day in days.tolist()], np.int64).reshape(-1, 3)
+    before, change, after = (found[:, column][places].reshape(steps.shape) for column in range(3))
+    offsets = np.where(seconds % calendar.DAY < change, before, after)
+    shown, fits = _add(steps, offsets * per_second)
+    return _integer(shown, fits, value.valid)
+
+
 OPERATIONS: Mapping[str, Callable[[list[Value], Apply], Value]] = MappingProxyType(
     {
         "and": _and,
@@ -618,6 +631,7 @@ OPERATIONS: Mapping[str, Callable[[list[Value], Apply], Value]] = MappingProxyTy
         "lower": _text_function("ascii_lower"),
         "upper": _text_function("ascii_upper"),
         "concat": _concat,
+        "local_time": _local_time,
         **{name: _part(name) for name in calendar.PARTS},
     }
 )

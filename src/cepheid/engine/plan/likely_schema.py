@@ -228,7 +228,7 @@ def told(query: Written, node: syntax.Node) -> Iterator[tuple[object, pa.DataTyp
         case syntax.Call(name=name, arguments=arguments) if name in TEXT_FUNCTIONS:
             yield from ((argument, pa.string()) for argument in arguments)
         case syntax.Call(name=name, arguments=arguments) if name.lower() in PARTS:
-            yield from ((argument, INSTANT) for argument in arguments)
+            yield from ((argument, INSTANT) for argument in arguments[:1])
         case syntax.BooleanAnd(operands=operands) | syntax.BooleanOr(operands=operands):
             yield from ((operand, pa.bool_()) for operand in operands)
         case syntax.Not(operand=operand) | syntax.Local(condition=operand) | syntax.Filter(condition=operand):
