@@ -113,7 +113,11 @@ HINTS: tuple[Hint, ...] = (
     _hint(_SEQUENCE, at=r"(?:SEQUENCE|SAMPLE)\b", accepts="EVENT SELECT"),
     _hint(_SEQUENCE, at=r"BY\b", before=r"\b(?:SEQUENCE|SAMPLE)"),
     _hint("the longest time from the first event to the last is written WITHIN 5m", at=r"(?:WITH\s+)?MAXSPAN\b"),
-    _hint("types stand without brackets, with `;` between: A ; B, and conditions after FILTER", at=r"\[", accepts="PROJECT"),
+    _hint(
+        "types stand without brackets, with `;` between: A ; B, and conditions after FILTER",
+        at=rf"\[\s*{_NAME}\s*(?:\]|WHERE\b)",
+        accepts="PROJECT",
+    ),
     _hint("a variable is named after its type: A AS a", at=rf"=\s*{_NAME}\s*(?:[;:()\[\]]|->|THEN\b)", before=_NAME, accepts=_IN_PATTERN),
     _hint("there is no EVERY: SELECT * gives every match, SELECT NXT * those with the next events", at=_NAME, before=r"\bEVERY"),
     _hint(_ROW_PATTERN, at=r"(?:MATCH_RECOGNIZE|MEASURES|PATTERN|DEFINE)\b"),

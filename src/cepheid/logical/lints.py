@@ -26,6 +26,7 @@ from cepheid.logical.plan import (
     Event,
     Filter,
     Iterate,
+    Literal,
     Named,
     Optional,
     Or,
@@ -33,6 +34,7 @@ from cepheid.logical.plan import (
     Project,
     Select,
     Sequence,
+    Time,
     Unless,
     Within,
     WithinEvents,
@@ -218,11 +220,11 @@ def different_variables(context: Context, pattern: Pattern) -> None:
 
 
 def not_in_core(context: Context, pattern: Pattern) -> None:
-    """`A ; NOT (B) ; C`: the CORE engine gives it another meaning."""
+    """`A ; NOT (B ; B) ; C`: the CORE engine gives it another meaning. Parentheses around one event are there for its FILTER."""
     if not isinstance(pattern, Sequence):
         return
     for link in pattern.links:
-        if link.without is not None and context.text:
+        if link.without is not None and widest(link.without) != 1 and context.text:
             start = link.without.span.start
             if context.text[start : start + 1] == "(" or context.text[:start].rstrip().endswith("("):
                 context.note(
@@ -271,11 +273,25 @@ def difference_of_events(context: Context, pattern: Pattern) -> None:
             context.warn(
                 f"`{describe_expression(condition)}` is computed anew for every earlier event that it may be true of",
                 condition.span,
+                *_gap_instead(apart),
                 f"write `{describe_expression(apart)}`: a comparison with one event on each side is answered by an index",
             )
 
 
-def _taken_apart(condition: Expression) -> Expression | None:
+def _gap_instead(apart: Apply) -> tuple[str, ...]:
+    """For a comparison of the times of two events, the gap that says the same: only it bounds the window."""
+    later, right = apart.arguments
+    assert isinstance(right, Apply)
+    earlier, length = right.arguments
+    if not (isinstance(later, Time) and isinstance(earlier, Time) and apart.operator in ("<", "<=") and isinstance(length, Literal)):
+        return ()
+    bound = f"[{apart.operator} {describe_expression(length)}]"
+    return (
+        f"write the gap `;{bound}` between `{earlier.variable}` and `{later.variable}`, or WITHIN {bound}: only these bound the window",
+    )
+
+
+def _taken_apart(condition: Expression) -> Apply | None:
     """`y > x + c` of `y - x > c`, y and x over one event each; None for other conditions. They differ where something overflows or is rounded."""
     if not isinstance(condition, Apply) or condition.operator not in FLIPPED:
         return None

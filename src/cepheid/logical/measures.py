@@ -329,7 +329,10 @@ class MeasureBinder(ExpressionBinder):
         kind = self.context.schema.time_type
         assert kind is not None, "NOT FOLLOWED BY needs times"
         value = types.time_value_type(kind)
-        longest = (max((each.duration for each in absences if each.from_start is start), default=-1) for start in (False, True))
+        longest = (
+            max((each.duration if each.deadline is None else each.deadline for each in absences if each.from_start is start), default=-1)
+            for start in (False, True)
+        )
         return Apply("deadline_time", tuple(Literal(steps, INT64) for steps in longest), value)
 
     def _time_aggregate(self, name: str, node: syntax.Call) -> Expression:

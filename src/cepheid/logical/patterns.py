@@ -51,8 +51,9 @@ class StructureBinder:
     def outermost(self, node: syntax.Pattern) -> Pattern:
         """The whole pattern of a query: only here, under FILTER, WITHIN, UNLESS and other absences, may an absence stand."""
         if isinstance(node, syntax.Absence):
-            duration = times.absence(self.context, node.duration)
-            return plan.Absence(self.outermost(node.pattern), self.inner(node.negated), duration, node.from_start, span=node.span)
+            duration, deadline = times.absence(self.context, node.duration)
+            pattern, negated = self.outermost(node.pattern), self.inner(node.negated)
+            return plan.Absence(pattern, negated, duration, node.from_start, deadline=deadline, span=node.span)
         if isinstance(node, syntax.Filter | syntax.Within | syntax.Unless):
             return STRUCTURES[type(node)](self, node, self.outermost)
         return self.inner(node)

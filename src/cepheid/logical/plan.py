@@ -444,12 +444,16 @@ class Unless(Pattern):
 
 @record
 class Absence(Pattern):
-    """`p NOT FOLLOWED BY n FOR d`; duration in steps of the time column. from_start: d counts from the start of the match, not from its end."""
+    """`p NOT FOLLOWED BY n FOR d`; duration in steps of the time column. from_start: d counts from the start of the match, not from its end.
+
+    deadline: the d that was written, where that is an open bound one step above; `deadline_time()` says it. Default: the duration.
+    """
 
     pattern: Pattern
     negated: Pattern
     duration: int
     from_start: bool = False
+    deadline: int | None = dataclasses.field(default=None, compare=False, repr=False, kw_only=True)
 
 
 # ------------------------------------------------------------------------------------------------------------------------ queries

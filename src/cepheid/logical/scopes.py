@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from cepheid.logical.context import Context
     from cepheid.logical.plan import Pattern
 
-NO_CONDITION = "no condition compares events inside a negation with events outside; for equal attributes write PARTITION BY"
+NO_CONDITION = (
+    "no condition compares events inside a negation with events outside; for equal attributes write PARTITION BY, for others match what is between:"
+    " A AS a : (ANY:+ AS n)? : C FILTER n.type != 'B' OR n.v <= a.v (docs/language.md)"
+)
 """The help where it may have been one on both."""
 
 SHOWN_OWNERS = 3

@@ -64,16 +64,24 @@ def steps(context: Context, written: syntax.Duration | syntax.Parameter, *, what
     return length
 
 
-def absence(context: Context, duration: syntax.Duration | syntax.Parameter | syntax.Interval) -> int:
-    """The d of `NOT FOLLOWED BY n FOR d`: the greatest whole number of steps that is at most d, or less than it where d is an open bound."""
+def absence(context: Context, duration: syntax.Duration | syntax.Parameter | syntax.Interval) -> tuple[int, int]:
+    """The d of `NOT FOLLOWED BY n FOR d`: the greatest whole number of steps that is at most d, or less than it where d is an open bound.
+
+    And the deadline: the greatest that is at most d in both cases.
+    """
     what = "NOT FOLLOWED BY .. FOR"
     if isinstance(duration, syntax.Interval):
         if duration.lower is not None:
             raise context.error(f"{what} takes no lower bound", duration.span, "write FOR 10m, FOR [<= 10m] or FOR [< 10m]")
         found = interval(context, duration, what=what).upper
         assert found is not None
-        return found
-    length = steps(context, duration, what=what)
+        return found, _whole(None if duration.upper is None else steps(context, duration.upper, what=what))
+    length = _whole(steps(context, duration, what=what))
+    return length, length
+
+
+def _whole(length: Fraction | None) -> int:
+    """A duration in whole steps, rounded down; of an open parameter any."""
     return 1 if length is None else math.floor(length)
 
 
