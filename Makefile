@@ -109,7 +109,7 @@ IN_tasks        := tests/spark -m tasks
 IN_engine       := tests/engine
 IN_properties   := tests/properties
 IN_pages        := tests/cli tests/docs tests/notebook tests/play tests/why_not
-IN_others       := $(patsubst %,--ignore=%,$(IN_spark) $(IN_engine) $(IN_properties) $(IN_pages))
+IN_others       := $(patsubst %,--ignore=%,tests/spark $(IN_engine) $(IN_properties) $(IN_pages))
 
 test-%:
 	@CEPHEID_CASES=$(CASES) CEPHEID_REQUIRE_COMPILED=1 $(BIN)/python -m pytest --durations 12 $(IN_$*)

@@ -98,7 +98,7 @@ def test_check_with_warnings() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["SELECT * WHERE A AS x ; B AS x WITHIN 5s", "SELECT * WHERE A ; NOT (B AS n FILTER n[v > 1]) ; B AS b WITHIN 5s"]
+    "text", ["SELECT * WHERE A AS x ; B AS x WITHIN 5s", "SELECT * WHERE A ; NOT (B AS n ; C FILTER n[v > 1]) ; B AS b WITHIN 5s"]
 )
 def test_strict_accepts_what_means_something_else_elsewhere(text: str) -> None:
     result = call("check", "--strict", "-e", text)

@@ -112,7 +112,7 @@ def test_strategies_with_too_large_automata_choose_in_the_match_graph(
     monkeypatch.setattr(strategies, name, 1)
     fragment = dataclasses.replace(NESTED, consume=0.2, count=0.15)
     chosen = collections.Counter[str]()
-    for case in draw(fragment, count=cases // 4, seed=seed):
+    for case in draw(fragment, count=cases // 2, seed=seed):
         compiled = case.query.compiled(case.query.schema(case.events.schema))
         chosen["parts" if compiled.program.automaton.parts else compiled.method.name] += 1
         found = {way: of(case, None) for way, of in ways_of(case).items()}

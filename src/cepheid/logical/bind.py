@@ -15,6 +15,7 @@ from cepheid.language import syntax
 from cepheid.language.limits import check_size
 from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical import measures, parameters, plan
+from cepheid.logical.absence import take_out
 from cepheid.logical.context import Context, suggestion
 from cepheid.logical.definitions import bind_definitions, check_keys, types_in
 from cepheid.logical.lints import decided_earlier, largest_around_a_window, lint
@@ -90,7 +91,7 @@ def bind(
     if having is not None and query.strategy in {Strategy.ALL, Strategy.ANY, Strategy.STRICT}:
         decided_earlier(context, pattern, having.expression)
     if query.strategy is Strategy.MAX:
-        largest_around_a_window(context, pattern)
+        largest_around_a_window(context, take_out(pattern)[0])
     return QueryPlan(
         pattern,
         schema,
