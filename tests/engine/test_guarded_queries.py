@@ -63,8 +63,7 @@ def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, 
     """Against the definition, and however the events come: also what ANY and LIMIT choose."""
     guarded = matched = parts = negated = 0
     chosen = set()
-    # HAVING leaves few: 7 to 17 of 200, over 10 seeds.
-    for case in draw(COMPARED[name], count=2 * cases if name == "HAVING" else cases, seed=seed):
+    for case in draw(COMPARED[name], count=cases, seed=seed):
         try:
             found = {way: of(case, None) for way, of in ways_of(case).items()}
         except LimitError as error:
@@ -82,7 +81,8 @@ def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, 
             guarded += 1
             matched += bool(found["whole"])
     assert guarded > cases / 5
-    assert matched > cases / (50 if name == "HAVING" else 25)
+    # HAVING leaves few: 7 to 17 of 200, over 10 seeds.
+    assert matched > cases / (100 if name == "HAVING" else 25)
     assert (parts > cases / 40) == (name in {"nested strategies", "negation", "THEN", "HAVING"})
     assert (negated > cases / 20) == (name in {"negation", "THEN", "HAVING"})
     # HAVING lists what it counts: queries without it are too few there to be counted for certain.
@@ -112,7 +112,7 @@ def test_strategies_with_too_large_automata_choose_in_the_match_graph(
     monkeypatch.setattr(strategies, name, 1)
     fragment = dataclasses.replace(NESTED, consume=0.2, count=0.15)
     chosen = collections.Counter[str]()
-    for case in draw(fragment, count=cases // 2, seed=seed):
+    for case in draw(fragment, count=cases // 4, seed=seed):
         compiled = case.query.compiled(case.query.schema(case.events.schema))
         chosen["parts" if compiled.program.automaton.parts else compiled.method.name] += 1
         found = {way: of(case, None) for way, of in ways_of(case).items()}
@@ -167,7 +167,7 @@ UNITE = {
 def test_max_is_last_where_matches_unite(pattern: str, seed: int, cases: int) -> None:
     query = cepheid.query(f"SELECT MAX * WHERE {pattern}")
     found = 0
-    for number in range(cases // 8):
+    for number in range(cases // 4):
         rng = random.Random(f"{seed}/{number}")
         rows = [{"type": rng.choice("AAABC"), "ts": 0, "k": rng.randrange(2), "v": rng.randrange(4)} for _ in range(rng.randrange(3, 14))]
         for before, row in itertools.pairwise(rows):
@@ -181,7 +181,7 @@ def test_max_is_last_where_matches_unite(pattern: str, seed: int, cases: int) ->
         for of in ways_of(case).values():
             check(case, of(case, None))
         found += sum(answer.choose for answer in case.expected.values())
-    assert found > cases / 80
+    assert found > cases / 40
 
 
 DAY = 86_400
