@@ -432,7 +432,7 @@ def test_explain_says_how_each_definition_is_evaluated():
     ]
     assert text.startswith("EVENT P\n  A AS a ; B\n  engine ")
     assert (
-        "where the first event that a match has made begins: the matches of a trigger are listed, at most 16,777,216; CONSUME BY after that"
+        "where the first event that a match has made begins: the matches of a trigger are listed, at most 16,777,216, with those of events that are used up"
         in text
     )
     assert "(start of P ; A) <= 5ms" in text

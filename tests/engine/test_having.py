@@ -124,7 +124,7 @@ def test_what_is_explained():
     text = "SELECT LAST count(a) AS n WHERE A+ AS a ; B AS b PARTITION BY k HAVING n >= 2 AND b.v > 1 CONSUME BY PARTITION"
     shown = cepheid.query(text).explain("evaluation")["evaluation"]
     assert (
-        "count(a) >= 2 AND b.v > 1.0: the matches of a trigger are listed, compared (LAST) and judged, at most 65,536; CONSUME BY after"
+        "count(a) >= 2 AND b.v > 1.0: the matches of a trigger are listed, those that CONSUME BY leaves compared (LAST) and judged, at most 65,536, with"
         in shown
     )
     assert "grows with the marked events of each partition: there is no window" in shown

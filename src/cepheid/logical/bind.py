@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from cepheid.errors import BindError, quoted
 from cepheid.language import syntax
 from cepheid.language.limits import check_size
-from cepheid.language.syntax import Strategy, TimeModel
+from cepheid.language.syntax import Consumption, Strategy, TimeModel
 from cepheid.logical import measures, parameters, plan
 from cepheid.logical.absence import take_out
+from cepheid.logical.beginnings import begins_earlier
 from cepheid.logical.context import Context, suggestion
 from cepheid.logical.definitions import bind_definitions, check_keys, types_in
-from cepheid.logical.lints import decided_earlier, largest_around_a_window, lint
+from cepheid.logical.lints import Listed, decided_earlier, largest_around_a_window, lint
 from cepheid.logical.patterns import StructureBinder, bind_conditions
 from cepheid.logical.plan import QueryPlan
 from cepheid.logical.scopes import OuterScopes
@@ -81,13 +82,7 @@ def bind(
     _check_options(context, query)
     limit = _limit(context, query)
     check_parameters(query, context.args)
-    lint(
-        context,
-        pattern,
-        lists=query.strategy is Strategy.ALL and (having is not None or (query.limit is None and not targets.count)),
-        keeps=query.strategy is not Strategy.RESTRICTED,
-        judges=having is not None,
-    )
+    lint(context, pattern, listed=_listed(query, pattern, counts=targets.count), keeps=query.strategy is not Strategy.RESTRICTED)
     if having is not None and query.strategy in {Strategy.ALL, Strategy.ANY, Strategy.STRICT}:
         decided_earlier(context, pattern, having.expression)
     if query.strategy is Strategy.MAX:
@@ -168,6 +163,20 @@ def _check_options(context: Context, query: syntax.Query) -> None:
             query.place("model"),
             "leave it out, or write THEN for `;`",
         )
+
+
+def _listed(query: syntax.Query, pattern: Pattern, *, counts: bool) -> Listed:
+    """Why every match of a query is listed, if it is; as the planner does it."""
+    body, absences = take_out(pattern)
+    waits = counts and any(absence.from_start for absence in absences)
+    if query.having is None and not waits and not begins_earlier(body):
+        given = query.strategy is Strategy.ALL and query.limit is None and not counts
+        return Listed.GIVEN if given else Listed.NOT
+    consumes = query.consume is not Consumption.NONE
+    few = {Strategy.STRICT, Strategy.RESTRICTED} if consumes else set(Strategy) - {Strategy.ALL, Strategy.ANY}
+    if query.strategy in few:
+        return Listed.NOT
+    return Listed.COMPARED if consumes else Listed.FIRST
 
 
 def _limit(context: Context, query: syntax.Query) -> int | None:

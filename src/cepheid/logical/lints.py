@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from cepheid.errors import quoted
@@ -53,11 +54,27 @@ if TYPE_CHECKING:
     from cepheid.logical.variables import Scoped
 
 
-def lint(context: Context, pattern: Pattern, *, lists: bool, keeps: bool, judges: bool = False) -> None:
+class Listed(Enum):
+    """Why every match of a query is listed, and what helps where these are many."""
+
+    NOT = ""
+    GIVEN = (
+        "SELECT NXT, LAST, MAX or STRICT choose among them, LIMIT n gives at most n of each such event, and COUNT(*) counts without a list"
+    )
+    FIRST = (
+        "SELECT NXT, LAST, MAX or STRICT choose among them; all others are looked at one by one, also for ANY, LIMIT and COUNT(*):"
+        " have fewer, as in WITHIN 9 EVENTS or {1,3}"
+    )
+    COMPARED = (
+        "before a strategy chooses, CONSUME BY looks at each, and what HAVING leaves out uses nothing up:"
+        " have fewer, as in WITHIN 9 EVENTS or {1,3}"
+    )
+
+
+def lint(context: Context, pattern: Pattern, *, listed: Listed, keeps: bool) -> None:
     """Add every warning and note about a bound pattern to the context.
 
-    lists: whether every match of it is listed. keeps: whether partial matches are kept where no window bounds them: RESTRICTED needs one of each.
-    judges: whether HAVING looks at each.
+    keeps: whether partial matches are kept where no window bounds them: RESTRICTED needs one of each.
     """
     for node in walk(pattern):
         for check in LINTS:
@@ -67,8 +84,8 @@ def lint(context: Context, pattern: Pattern, *, lists: bool, keeps: bool, judges
         empty_variable(context, scoped, seen)
     if keeps:
         no_window(context, pattern)
-    if lists:
-        many_matches(context, pattern, judged=judges)
+    if listed is not Listed.NOT:
+        many_matches(context, pattern, listed.value)
 
 
 def decided_earlier(context: Context, pattern: Pattern, having: Expression) -> None:
@@ -367,7 +384,7 @@ FEW = 1_000
 """Matches of one event that surprise nobody."""
 
 
-def many_matches(context: Context, pattern: Pattern, *, judged: bool) -> None:
+def many_matches(context: Context, pattern: Pattern, help_: str) -> None:
     """An iteration or a long sequence of which every match is listed: there are as many as there are subsets of the events that fit."""
     ten, twenty = growth.completed(pattern, 10), growth.completed(pattern, 20)
     if twenty <= FEW:
@@ -378,10 +395,7 @@ def many_matches(context: Context, pattern: Pattern, *, judged: bool) -> None:
         "every choice of events that fit is a match: one event can complete"
         f" {_number(ten)} matches where 10 events fit each part, and {_number(twenty)} where 20 do",
         place.span,
-        "SELECT NXT, LAST, MAX or STRICT choose among them; HAVING judges all others one by one, also for LIMIT and COUNT(*): have fewer, as in"
-        " WITHIN 9 EVENTS or {1,3}"
-        if judged
-        else "SELECT NXT, LAST, MAX or STRICT choose among them, LIMIT n gives at most n of each such event, and COUNT(*) counts without a list",
+        help_,
     )
 
 

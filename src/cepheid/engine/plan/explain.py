@@ -333,12 +333,16 @@ def _count(compiled: Compiled) -> str:
 
 def _listed(compiled: Compiled, judged: str) -> str:
     """What is done with the matches of a trigger where all of them are listed."""
-    after = ["CONSUME BY"] * (compiled.consume is not Consumption.NONE) + ["COUNT(*)"] * compiled.plan.count
-    after += ["LIMIT"] * (compiled.plan.limit is not None) + ["ANY"] * (compiled.plan.strategy is Strategy.ANY)
+    after = (
+        ["COUNT(*)"] * compiled.plan.count
+        + ["LIMIT"] * (compiled.plan.limit is not None)
+        + ["ANY"] * (compiled.plan.strategy is Strategy.ANY)
+    )
     rest = f"; {' and '.join(after)} after that" if after else ""
     _, most = compiled.most_listed
-    compared = "" if compiled.chooses is None else f", compared ({compiled.chooses.value})"
-    return f"the matches of a trigger are listed{compared}{judged}, at most {most:,}{rest}"
+    used = compiled.consume is not Consumption.NONE
+    compared = "" if compiled.chooses is None else f", {'those that CONSUME BY leaves ' if used else ''}compared ({compiled.chooses.value})"
+    return f"the matches of a trigger are listed{compared}{judged}, at most {most:,}{', with those of events that are used up' if used else ''}{rest}"
 
 
 def class_text(compiled: Compiled) -> str:
