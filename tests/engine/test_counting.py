@@ -6,6 +6,7 @@ CEPHEID_CASES is the number of random cases per test (default 200), CEPHEID_SEED
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,7 @@ from functools import cache
 import numpy as np
 import pytest
 from counting_cases import ANY, LETTERS, MARKS, NONE, PARTITION, THREE_TYPES, feed, runs, tiny
+from enough import Enough, Kept, share
 from strategy_cases import CASES, SEED
 
 import cepheid
@@ -142,8 +144,8 @@ def forgotten(case, rng, make):
 def test_random_automata(variant, capsys):
     with capsys.disabled():
         print(f"\n{CASES} random cases, CEPHEID_SEED={SEED}, kernel {variant}")  # noqa: T201 - to run a failure again
-    total = 0
-    for number in range(CASES):
+    drawn = Enough(share(CASES, variant), total=50)
+    for number in drawn:
         rng = random.Random(f"{SEED} count {number} {variant}")
         case = random_case(number)
         where = f"CEPHEID_SEED={SEED} case {number} variant {variant} {case}"
@@ -154,18 +156,14 @@ def test_random_automata(variant, capsys):
         assert stored(case, rng, make) == case.expected, where
         if case.bounds["consume"] is not ANY:
             assert forgotten(case, rng, make) == case.expected, where
-        total += sum(map(sum, (counts.values() for counts in case.expected)))
-    assert total > CASES
+        drawn.seen["total"] += sum(map(sum, (counts.values() for counts in case.expected)))
 
 
-@cache
 def random_queries():
     """(text, plan, events, expected) of random queries of the engine's fragment."""
     fragment = dataclasses.replace(generators.ENGINE, strategies=("", "ALL", "STRICT"), count=1.0, consume=0.4)
-    number, cases = 0, []
-    while len(cases) < CASES:
+    for number in itertools.count():
         rng = random.Random(f"{SEED} query {number}")
-        number += 1
         query = cepheid.query(generators.random_query(rng, fragment=fragment))
         events = generators.table(generators.random_stream(rng))
         plan = query.bound(query.schema(events.schema))
@@ -174,15 +172,17 @@ def random_queries():
         except LimitError:  # too many matches for the definition
             continue
         found = {(part.key, group.end): group.count for part in result.partitions for group in part.groups}
-        cases.append((query.text, plan, events, found))
-    return cases
+        yield query.text, plan, events, found
+
+
+QUERIES = Kept(random_queries())
 
 
 @pytest.mark.parametrize("variant", available())
 def test_random_queries(variant):
     """Projections, conjunctions, `:`, STRICT, filters, optional parts: each match is counted once."""
-    total = 0
-    for text, plan, events, expected_counts in random_queries():
+    drawn = Enough(share(CASES, variant), QUERIES, total=10)
+    for text, plan, events, expected_counts in drawn:
         rewritten = rewrite(plan)
         pattern, bounds = hoist(rewritten.pattern)
         program = program_of(pattern, plan.schema, variables=None, strategy=plan.strategy)
@@ -200,5 +200,4 @@ def test_random_queries(variant):
             feed(run, pieces, found, whose, slots=np.array(whose, np.int32))
         given = {(names[slot], end): count for slot, ends in enumerate(found) for end, count in ends.items()}
         assert given == expected_counts, f"CEPHEID_SEED={SEED} {text}\n{rows}"
-        total += sum(given.values())
-    assert total > CASES // 4
+        drawn.seen["total"] += sum(given.values())

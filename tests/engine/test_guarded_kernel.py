@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from enough import Enough, share
 from guard_cases import A, B, C, Match, Row, T, V, W, X, Y, Z, events, guard, random_automaton, random_rows, stores
 from guard_cases import automaton as automaton_of
 from pattern_cases import CASES, SEED
@@ -60,15 +61,17 @@ def random_bounds(rng: random.Random) -> dict[str, Any]:
     }
 
 
-def cases(name: str, count: int = CASES, *, length: int = 25) -> Iterator[tuple[random.Random, Program, list[Row]]]:
-    """Programs that the kernel knows, and rows."""
+def drawn_cases(name: str, *, length: int = 25) -> Iterator[tuple[random.Random, Program, list[Row]]]:
+    """Programs that the kernel knows, and rows; without end."""
     rng = random.Random(f"{SEED} {name}")
-    done = 0
-    while done < count:
+    while True:
         program = Program(trim(random_automaton(rng, plain=rng.random() < 0.5)))
         if any(move.target in program.automaton.finals for move in program.automaton.transitions) and known(program):
-            done += 1
             yield rng, program, random_rows(rng, rng.randint(4, length))
+
+
+def cases(name: str, count: int = CASES) -> Iterator[tuple[random.Random, Program, list[Row]]]:
+    return itertools.islice(drawn_cases(name), count)
 
 
 def known(program: Program) -> bool:
@@ -85,8 +88,8 @@ def run_of(rng: random.Random, program: Program, bounds: dict[str, Any]) -> Guar
 
 @pytest.mark.parametrize("variant", available())
 def test_the_kernel_gives_the_matches_of_the_plain_evaluation_in_their_order(variant: str) -> None:
-    given = 0
-    for rng, program, rows in cases(f"kernel {variant}"):
+    drawn = Enough(share(CASES, variant), drawn_cases(f"kernel {variant}"), given=20)
+    for rng, program, rows in drawn:
         bounds, texts = random_bounds(rng), Texts()
         plain, fast = Guarded(program, **bounds), GuardedRun(program, sizes=rng.choice((None, TINY)), variant=variant, **bounds)
         wanted = matches_of(plain, rows, texts=texts)
@@ -94,8 +97,7 @@ def test_the_kernel_gives_the_matches_of_the_plain_evaluation_in_their_order(var
         assert fast.marked.tolist() == plain.marked.tolist()
         assert (fast.triggers, fast.matches, fast.events) == (plain.triggers, plain.matches, plain.events)
         assert fast.reached == len(rows)
-        given += len(wanted)
-    assert given > CASES
+        drawn.seen["given"] += len(wanted)
 
 
 def test_a_state_is_restored_by_another_variant() -> None:
@@ -248,8 +250,8 @@ def counts_of(evaluation: GuardedCounts | GuardedCountRun, rows: list[Row], *, t
 @pytest.mark.parametrize("variant", available())
 def test_the_kernel_counts_what_the_plain_evaluation_counts(variant: str) -> None:
     """In pieces, with restarts: what is known is of the events before, and goes with them."""
-    given = 0
-    for rng, program, rows in cases(f"kernel counts {variant}"):
+    drawn = Enough(share(CASES, variant), drawn_cases(f"kernel counts {variant}"), given=10)
+    for rng, program, rows in drawn:
         bounds, texts = {**random_bounds(rng), "limit": None}, Texts()
         plain = GuardedCounts(program, **bounds)
         vetoed = np.array([rng.random() < 0.2 for _ in rows]) if rng.random() < 0.3 else None
@@ -272,8 +274,7 @@ def test_the_kernel_counts_what_the_plain_evaluation_counts(variant: str) -> Non
                 evaluation.load(sections)
         assert found == wanted
         assert (evaluation.triggers, evaluation.matches) == (plain.triggers, plain.matches)
-        given += sum(count > 1 for _, count in wanted)
-    assert given > CASES / 4
+        drawn.seen["given"] += sum(count > 1 for _, count in wanted)
 
 
 def test_counts_of_partitions_are_separate() -> None:
@@ -296,12 +297,14 @@ def test_counts_of_partitions_are_separate() -> None:
 
 @pytest.mark.parametrize("variant", available())
 def test_the_kernel_chooses_the_sample_of_the_plain_evaluation(variant: str) -> None:
-    chosen = 0
-    for rng, program, rows in cases(f"kernel sample {variant}"):
+    drawn = Enough(share(CASES, variant), drawn_cases(f"kernel sample {variant}"), chosen=3)
+    for rng, program, rows in drawn:
         bounds, texts = {**random_bounds(rng), "limit": rng.choice((None, None, 2)), "sample": rng.choice((1, 2, 3))}, Texts()
         wanted = matches_of(Guarded(program, **bounds), rows, texts=texts)
         unbounded = {name: bound for name, bound in bounds.items() if name not in {"limit", "sample"}}
-        chosen += any(count > bounds["sample"] for _, count in counts_of(GuardedCounts(program, **unbounded), rows, texts=texts))
+        drawn.seen["chosen"] += any(
+            count > bounds["sample"] for _, count in counts_of(GuardedCounts(program, **unbounded), rows, texts=texts)
+        )
         evaluation = GuardedRun(program, sizes=rng.choice((None, TINY)), variant=variant, **bounds)
         cut = rng.randrange(len(rows) + 1)
         found = [
@@ -311,7 +314,6 @@ def test_the_kernel_chooses_the_sample_of_the_plain_evaluation(variant: str) -> 
         ]
         assert found == wanted
         assert evaluation.matches == len(wanted)
-    assert chosen > CASES / 20
 
 
 def rising(*, same: bool = False) -> Program:
@@ -342,24 +344,20 @@ def test_numbers_of_any_length_are_exact(window: int | None) -> None:
         assert matches_of(GuardedRun(rising(), window=window, sample=9, variant=variant), rows, texts=texts) == plain
 
 
-def choices(name: str, count: int = CASES) -> Iterator[tuple[random.Random, ChoiceProgram, dict[str, Any], list[Row]]]:
-    """Choices that the kernel makes, within bounds, and rows."""
-    done = 0
-    for rng, every, rows in cases(name, 50 * count):
+def choices(name: str) -> Iterator[tuple[random.Random, ChoiceProgram, dict[str, Any], list[Row]]]:
+    """Choices that the kernel makes, within bounds, and rows; without end."""
+    for rng, every, rows in drawn_cases(name):
         shown = rng.choice((None, None, frozenset("x"), frozenset("yz")))
         program, bounds = ChoiceProgram(every.automaton, rng.choice((Strategy.NXT, Strategy.LAST, Strategy.MAX)), shown), random_bounds(rng)
         if isinstance(guarded_choice(program, **bounds), GuardedChoiceRun):
             yield rng, program, bounds, rows
-            done += 1
-            if done == count:
-                return
 
 
 @pytest.mark.parametrize("variant", available())
 def test_the_kernel_chooses_what_the_plain_evaluation_chooses(variant: str) -> None:
     """In pieces, with restarts and vetoes."""
-    given = 0
-    for rng, program, bounds, rows in choices(f"kernel choices {variant}"):
+    drawn = Enough(share(CASES, variant), choices(f"kernel choices {variant}"), given=10)
+    for rng, program, bounds, rows in drawn:
         texts = Texts()
         plain = GuardedChoice(program, **bounds)
         vetoed = np.array([rng.random() < 0.2 for _ in rows]) if rng.random() < 0.3 else None
@@ -381,12 +379,11 @@ def test_the_kernel_chooses_what_the_plain_evaluation_chooses(variant: str) -> N
                 evaluation.load(sections)
         assert found == wanted
         assert (evaluation.triggers, evaluation.matches) == (plain.triggers, plain.matches)
-        given += len(wanted)
-    assert given > CASES / 2
+        drawn.seen["given"] += len(wanted)
 
 
 def test_choices_of_partitions_are_separate() -> None:
-    for rng, program, drawn, _ in choices("kernel choices slots", CASES // 2):
+    for rng, program, drawn, _ in itertools.islice(choices("kernel choices slots"), CASES // 2):
         bounds, texts = {**drawn, "consume": Consumption.NONE}, Texts()
         streams = [random_rows(rng, 12) for _ in range(3)]
         evaluation = GuardedChoiceRun(program, sizes=rng.choice((None, TINY)), variant=rng.choice(available()), **bounds)
@@ -404,8 +401,8 @@ def test_choices_of_partitions_are_separate() -> None:
 
 def test_choices_in_long_streams_pass_many_windows() -> None:
     """What is known of the best supports is of events that leave, one after the other, and grows stale."""
-    given = 0
-    for rng, program, _, _ in choices("kernel choices long", CASES // 4):
+    drawn = Enough(CASES // 4, choices("kernel choices long"), given=20)
+    for rng, program, _, _ in drawn:
         rows, texts = random_rows(rng, 150), Texts()
         bounds = {"window": rng.randint(1, 6)} if rng.random() < 0.7 else {"count_window": rng.randint(2, 12)}
         evaluation = GuardedChoiceRun(program, sizes=rng.choice((None, TINY)), variant=rng.choice(available()), **bounds)
@@ -413,8 +410,7 @@ def test_choices_in_long_streams_pass_many_windows() -> None:
         for start in range(0, 150, 15):
             found += matches_of(evaluation, rows[start : start + 15], texts=texts, first=start)
         assert found == matches_of(GuardedChoice(program, **bounds), rows, texts=texts)
-        given += len(found)
-    assert given > CASES
+        drawn.seen["given"] += len(found)
 
 
 @pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST])
@@ -455,17 +451,17 @@ def run_of_rising(least: int) -> Automaton:
 @pytest.mark.parametrize("shown", [None, frozenset("x"), frozenset("y")])
 def test_matches_whose_events_follow_each_other_directly_are_nested(strategy: Strategy, shown: frozenset[str] | None) -> None:
     """So NXT, LAST and MAX all choose the longest; its different marks are all given, and once where SELECT shows them as one."""
-    rng, texts, given = random.Random(f"{SEED} nested {strategy} {shown}"), Texts(), 0
-    for _ in range(CASES // 4):
+    rng, texts = random.Random(f"{SEED} nested {strategy} {shown}"), Texts()
+    drawn = Enough(CASES // 4, given=20)
+    for _ in drawn:
         program, window = ChoiceProgram(run_of_rising(3), strategy, shown), rng.choice((None, 3))
         rows = [Row(rng.choice("AAAAAAAB"), moment, rng.randrange(30) if rng.random() < 0.2 else moment) for moment in range(30)]
         limit = rng.choice((None, 3)) if shown is None else None
         wanted = matches_of(GuardedChoice(program, window=window, limit=limit), rows, texts=texts)
-        given += len(wanted)
+        drawn.seen["given"] += len(wanted)
         evaluation = GuardedChoiceRun(program, window=window, limit=limit, sizes=rng.choice((None, TINY)), variant=rng.choice(available()))
         assert matches_of(evaluation, rows, texts=texts) == wanted
         assert evaluation.matches == len(wanted)
-    assert given > CASES
 
 
 NOT_CHOSEN = {
@@ -611,11 +607,11 @@ def forged(rng: random.Random, section: bytes) -> bytes:
 @pytest.mark.skipif("checked" not in available(), reason="only the checked kernel says where it reads outside")
 @pytest.mark.parametrize("kind", [GuardedRun, GuardedCountRun, GuardedChoiceRun])
 def test_forged_states_of_the_kernel_are_refused_or_run(kind: type[GuardedRun]) -> None:
-    outcomes = {"refused": 0, "ran": 0}
-    name, count = f"kernel forged {kind.__name__}", 3 * CASES
-    drawn: Any = cases(name, count, length=14)
+    name = f"kernel forged {kind.__name__}"
+    source: Any = drawn_cases(name, length=14)
     if kind is GuardedChoiceRun:
-        drawn = ((rng, program, rows[:14]) for rng, program, _, rows in choices(name, count))
+        source = ((rng, program, rows[:14]) for rng, program, _, rows in choices(name))
+    drawn = Enough(2 * CASES, source, refused=5, ran=5)
     for rng, program, rows in drawn:
         bounds, texts = {"window": rng.choice((None, 5)), "limit": None if kind is GuardedChoiceRun else 100}, Texts()
         cut = rng.randint(2, len(rows) - 1)
@@ -629,15 +625,14 @@ def test_forged_states_of_the_kernel_are_refused_or_run(kind: type[GuardedRun]) 
         try:
             fresh.load(sections)
         except SnapshotError:
-            outcomes["refused"] += 1
+            drawn.seen["refused"] += 1
             continue
         begun = time.monotonic()
         for positions, _ in matches_of(fresh, rows[cut:], texts=texts, first=cut):
             assert list(positions) == sorted(positions)
         fresh.dump()
         assert time.monotonic() - begun < 60
-        outcomes["ran"] += 1
-    assert min(outcomes.values()) > CASES / 20, outcomes
+        drawn.seen["ran"] += 1
 
 
 def test_a_state_of_other_macro_states_is_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import itertools
 import random
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from enough import Enough
 from slowness import within
 
 import cepheid
@@ -21,7 +21,7 @@ from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, Guar
 from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.plan import methods
 from cepheid.errors import LimitError
-from cepheid.testing.differential import Case, answers, check, draw, ways_of
+from cepheid.testing.differential import Case, answers, check, draw, draws, ways_of
 from cepheid.testing.generators import (
     ABSENT,
     CHOOSING,
@@ -61,9 +61,11 @@ COMPARED = {
 @pytest.mark.parametrize("name", COMPARED)
 def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, seed: int, cases: int) -> None:
     """Against the definition, and however the events come: also what ANY and LIMIT choose."""
-    guarded = matched = parts = negated = 0
-    chosen = set()
-    for case in draw(COMPARED[name], count=cases, seed=seed):
+    nested, negating = name == "nested strategies", name in {"negation", "THEN", "HAVING"}
+    # HAVING lists what it counts: queries without it are few there.
+    least = {"guarded": 5, "guarded choice": 1, "guarded count": int(name != "HAVING")}
+    drawn = Enough(cases, draws(COMPARED[name], seed=seed), matched=3, parts=nested or negating, negated=negating, **least)
+    for case in drawn:
         try:
             found = {way: of(case, None) for way, of in ways_of(case).items()}
         except LimitError as error:
@@ -74,19 +76,10 @@ def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, 
         for way, rows in found.items():
             assert rows == found["whole"], f"{way}\n{case}"
         compiled = case.query.compiled(case.query.schema(case.events.schema))
-        chosen.add(compiled.method.name)
-        parts += any(program.automaton.parts for program in compiled.programs)
-        negated += any(program.automaton.negated for program in compiled.programs)
-        if compiled.method.name.startswith("guarded"):
-            guarded += 1
-            matched += bool(found["whole"])
-    assert guarded > cases / 5
-    # HAVING leaves few: 7 to 17 of 200, over 10 seeds.
-    assert matched > cases / (100 if name == "HAVING" else 25)
-    assert (parts > cases / 40) == (name in {"nested strategies", "negation", "THEN", "HAVING"})
-    assert (negated > cases / 20) == (name in {"negation", "THEN", "HAVING"})
-    # HAVING lists what it counts: queries without it are too few there to be counted for certain.
-    assert chosen >= {"guarded", "guarded choice"} | ({"guarded count"} if name != "HAVING" else set())
+        drawn.seen[compiled.method.name] += 1
+        drawn.seen["parts"] += any(program.automaton.parts for program in compiled.programs)
+        drawn.seen["negated"] += any(program.automaton.negated for program in compiled.programs)
+        drawn.seen["matched"] += compiled.method.name.startswith("guarded") and bool(found["whole"])
 
 
 @pytest.mark.parametrize("name", FRAGMENTS)
@@ -94,15 +87,12 @@ def test_patterns_without_guards_give_their_matches_on_all_ways(monkeypatch: pyt
     fragment: QueryFragment = dataclasses.replace(FRAGMENTS[name], consume=0.2, count=0.15)
     monkeypatch.setattr(methods, "METHODS", (GuardedMethod(), GuardedCountMethod(), GuardedChoiceMethod()))
     monkeypatch.setattr(guarded_methods._Guards, "fits", lambda *_: None)
-    done = 0
     for case in draw(fragment, count=cases // 2, seed=seed):
         assert case.query.compiled(case.query.schema(case.events.schema)).method.name.startswith("guarded")
         found = {way: of(case, None) for way, of in ways_of(case).items()}
         check(case, found["whole"])
         for way, rows in found.items():
             assert rows == found["whole"], f"{way}\n{case}"
-        done += 1
-    assert done > cases / 3
 
 
 @pytest.mark.parametrize("name", ["MAX_RELATIONS", "MAX_TRACKER_STATES", "MAX_CUBES"])
@@ -111,16 +101,14 @@ def test_strategies_with_too_large_automata_choose_in_the_match_graph(
 ) -> None:
     monkeypatch.setattr(strategies, name, 1)
     fragment = dataclasses.replace(NESTED, consume=0.2, count=0.15)
-    chosen = collections.Counter[str]()
-    for case in draw(fragment, count=cases // 4, seed=seed):
+    drawn = Enough(cases // 4, draws(fragment, seed=seed), **{"parts": 2, "guarded choice": 1})
+    for case in drawn:
         compiled = case.query.compiled(case.query.schema(case.events.schema))
-        chosen["parts" if compiled.program.automaton.parts else compiled.method.name] += 1
+        drawn.seen["parts" if compiled.program.automaton.parts else compiled.method.name] += 1
         found = {way: of(case, None) for way, of in ways_of(case).items()}
         check(case, found["whole"])
         for way, rows in found.items():
             assert rows == found["whole"], f"{way}\n{case}"
-    assert chosen["parts"] > cases / 40
-    assert chosen["guarded choice"]
 
 
 @pytest.mark.parametrize("fragment", [NEGATING, SUCCEEDING], ids=["negation", "THEN"])
@@ -129,8 +117,8 @@ def test_guards_ask_for_negated_patterns_whose_complement_is_too_large(
 ) -> None:
     monkeypatch.setattr(negation, "MAX_COMPLEMENT", 0)
     monkeypatch.setattr(succession, "MAX_COMPLEMENT", 0)
-    asked = matched = 0
-    for case in draw(fragment, count=cases // 2, seed=seed):
+    drawn = Enough(cases // 2, draws(fragment, seed=seed), asked=5, matched=2)
+    for case in drawn:
         compiled = case.query.compiled(case.query.schema(case.events.schema))
         if not compiled.program.automaton.negated:
             continue
@@ -138,10 +126,8 @@ def test_guards_ask_for_negated_patterns_whose_complement_is_too_large(
         check(case, found["whole"])
         for way, rows in found.items():
             assert rows == found["whole"], f"{way}\n{case}"
-        asked += 1
-        matched += bool(found["whole"])
-    assert asked > cases / 20
-    assert matched > cases / 100
+        drawn.seen["asked"] += 1
+        drawn.seen["matched"] += bool(found["whole"])
 
 
 UNITE = {
@@ -166,8 +152,8 @@ UNITE = {
 @pytest.mark.parametrize("pattern", UNITE)
 def test_max_is_last_where_matches_unite(pattern: str, seed: int, cases: int) -> None:
     query = cepheid.query(f"SELECT MAX * WHERE {pattern}")
-    found = 0
-    for number in range(cases // 4):
+    drawn = Enough(cases // 4, found=2)
+    for number in drawn:
         rng = random.Random(f"{seed}/{number}")
         rows = [{"type": rng.choice("AAABC"), "ts": 0, "k": rng.randrange(2), "v": rng.randrange(4)} for _ in range(rng.randrange(3, 14))]
         for before, row in itertools.pairwise(rows):
@@ -180,8 +166,7 @@ def test_max_is_last_where_matches_unite(pattern: str, seed: int, cases: int) ->
             continue
         for of in ways_of(case).values():
             check(case, of(case, None))
-        found += sum(answer.choose for answer in case.expected.values())
-    assert found > cases / 40
+        drawn.seen["found"] += sum(answer.choose for answer in case.expected.values())
 
 
 DAY = 86_400

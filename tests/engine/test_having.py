@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
+from enough import Enough
 
 import cepheid
 from cepheid.engine.plan import compiled
@@ -14,7 +15,7 @@ from cepheid.engine.run import having
 from cepheid.errors import BindError, LimitError, NotSupportedError, SnapshotError
 from cepheid.language import to_text
 from cepheid.testing import events
-from cepheid.testing.differential import MAX_MATCHES, WAYS, check, draw
+from cepheid.testing.differential import MAX_MATCHES, WAYS, check, draws
 from cepheid.testing.generators import JUDGING, random_query, random_stream, table
 from cepheid.testing.harness import events_of
 from cepheid.testing.reference import run as by_definition
@@ -152,22 +153,21 @@ def in_pieces(monkeypatch):
 @pytest.mark.usefixtures("in_pieces")
 def test_the_matches_of_a_trigger_may_come_in_any_pieces(seed, cases):
     """What CONSUME BY, LIMIT, COUNT(*) and equal rows remember of a trigger from piece to piece."""
-    matched = 0
-    for case in draw(JUDGING, count=cases // 2, seed=seed):
+    drawn = Enough(cases // 2, draws(JUDGING, seed=seed), matched=2)
+    for case in drawn:
         if case.query.tree.having is None:
             continue
         found = WAYS["whole"](case, None)
         check(case, found)
         assert WAYS["pushed"](case, None) == found
-        matched += bool(found)
-    assert matched > cases / 50
+        drawn.seen["matched"] += bool(found)
 
 
 @pytest.mark.usefixtures("in_pieces")
 def test_what_starts_last_may_come_in_any_pieces(seed, cases):
     """RESTRICTED where the event that is read first does not say where the match begins: another one may stand before it and begin later."""
-    chosen = 0
-    for number in range(cases):
+    drawn = Enough(cases // 2, chosen=20)
+    for number in drawn:
         rng = random.Random(f"{seed}/{number}")
         pattern = rng.choice(["P ALL A", "(P OR A) ; B", "P+ ; C", "P ; C WITHIN 6", "(P OR C) ; (A OR B) ; C"])
         made = rng.choice(["A ; B", "A+ : B", "C ; A"])
@@ -179,8 +179,7 @@ def test_what_starts_last_may_come_in_any_pieces(seed, cases):
         found = cepheid.query(every.replace("SELECT *", "SELECT RESTRICTED *")).run(rows)
         assert {match.end: match.start for match in found} == last
         assert len(found) == len(last)
-        chosen += len(last)
-    assert chosen > cases
+        drawn.seen["chosen"] += len(last)
 
 
 def test_random_rows_shown_once(seed, cases):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from enough import Enough
 
 from cepheid.automata.supports import SupportProgram, shown_variables
 from cepheid.engine.evaluations import labelling as module
@@ -66,10 +67,8 @@ def in_pieces(rng, things):
 def test_random_supports(monkeypatch, at_once):
     """All supports of each end, as a MAX without any restriction would give them; in one go, and in pieces."""
     monkeypatch.setattr(module, "MARKS_AT_ONCE", at_once)
-    shared, number = 0, -1  # shared: supports that are one after the projection
-    while number < CASES or not shared:
-        number += 1
-        assert number < 20 * CASES
+    drawn = Enough(CASES // 2, shared=1)  # supports that are one after the projection
+    for number in drawn:
         rng = random.Random(f"{SEED} {number}")
         formula, spread = cases.random_formula(rng, rng.choice([1, 2, 3])), rng.choice([1, 7, 20])
         letters = [rng.choice(rng.choice(cases.ALPHABETS)) for _ in range(rng.randint(0, 8))]
@@ -97,7 +96,7 @@ def test_random_supports(monkeypatch, at_once):
         for end, wanted in expected.items():
             assert by_end[end] <= wanted, where
             assert len(by_end[end]) == min(len(wanted), limit or len(wanted)), where
-        shared += len(supports) > sum(map(len, expected.values()))
+        drawn.seen["shared"] += len(supports) > sum(map(len, expected.values()))
 
 
 def test_one_support_has_all_labellings():

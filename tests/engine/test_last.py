@@ -5,6 +5,7 @@ CEPHEID_CASES and CEPHEID_SEED as in strategy_cases.
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 from functools import cache
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from enough import Enough, share
 
 from cepheid.automata.alphabet import Alphabet, Predicate
 from cepheid.automata.automaton import Automaton
@@ -78,18 +80,24 @@ def run_case(number, variant, *, limit=None, long=False):
 def test_random_formulas(variant, capsys):
     with capsys.disabled():
         print(f"\n{CASES} random cases, CEPHEID_SEED={SEED}, kernel {variant}")  # noqa: T201 - to run a failure again
-    assert sum(run_case(number, variant) for number in range(CASES)) > CASES
+    drawn = Enough(share(CASES, variant), found=20)
+    for number in drawn:
+        drawn.seen["found"] += run_case(number, variant)
 
 
 @pytest.mark.parametrize("variant", available())
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_limits(variant, limit):
-    assert sum(run_case(number, variant, limit=limit) for number in range(limit - 1, max(60, CASES // 2), 3)) > 0
+    drawn = Enough(share(CASES // 4, variant), itertools.count(limit - 1, 3), found=1)
+    for number in drawn:
+        drawn.seen["found"] += run_case(number, variant, limit=limit)
 
 
 @pytest.mark.parametrize("variant", available())
 def test_long_streams(variant):
-    assert sum(run_case(number, variant, long=True) for number in range(max(10, CASES // 20))) > 0
+    drawn = Enough(share(CASES // 20, variant), found=1)
+    for number in drawn:
+        drawn.seen["found"] += run_case(number, variant, long=True)
 
 
 def given_by(run, letters, times=None, **how):
@@ -102,8 +110,8 @@ def given_by(run, letters, times=None, **how):
 
 def test_long_windows_are_as_if_the_window_were_all():
     """The support of a trigger is the one that an evaluation of its window alone finds; windows of any width, letters of any rarity."""
-    triggers = 0
-    for number in range(CASES // 4):
+    drawn = Enough(CASES // 4, triggers=10)
+    for number in drawn:
         rng = random.Random(f"{SEED} fresh {number}")
         program = program_of(cases.random_formula(rng, rng.choice([2, 3, 4])))
         alphabet = rng.choice([[0, 1, 2, 4, 8], [1, 2, 4], [0, 1, 2, 3, 4, 8, 12], [0] * 20 + [1, 2, 4, 8, 3]])
@@ -119,8 +127,7 @@ def test_long_windows_are_as_if_the_window_were_all():
             alone = given_by(Last(program, limit=1), letters[first : end + 1])
             expected = [tuple(first + position for position in support) for support in alone if support[-1] == end - first]
             assert ([ends[end]] if end in ends else []) == expected, where
-            triggers += end in ends
-    assert triggers > CASES // 8
+            drawn.seen["triggers"] += end in ends
 
 
 def test_the_newest_marks_win_and_more_of_them():

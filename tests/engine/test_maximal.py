@@ -5,12 +5,13 @@ CEPHEID_CASES and CEPHEID_SEED as in strategy_cases.
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
+from enough import Enough, Kept, share
 from strategy_cases import ALPHABETS, CASES, SEED, automaton_of, check, collector, expected, forgotten, random_case, random_formula, stored
 
 import cepheid.engine.evaluations.domination as domination_module
@@ -60,34 +61,37 @@ def explored(program):
     return explore(WaitingAutomaton.of(program.automaton), [Predicate(k) for k in range(4)])
 
 
-@cache
-def cases():
+def drawn_cases():
     """(case, what is kept, the case partition by partition, what is kept then)."""
-    found, number = [], 0
-    while len(found) < CASES:
+    refused = 0
+    for number in itertools.count():
         case = random_case(random.Random(f"{SEED} maximal {number}"), long=number % 8 == 1)
-        number += 1
         if affordable(case):
-            found.append((case, expected(case, Strategy.MAX), case.sequential, expected(case.sequential, Strategy.MAX)))
-    assert number <= 1.5 * CASES + 20, "most cases are affordable"  # about one in eleven is not
-    return found
+            yield case, expected(case, Strategy.MAX), case.sequential, expected(case.sequential, Strategy.MAX)
+        else:
+            refused += 1
+            assert refused <= number / 3 + 20, "most cases are affordable"  # about one in eleven is not
+
+
+KEPT = Kept(drawn_cases())
 
 
 @pytest.mark.parametrize("variant", available())
 def test_winners_of_random_cases(variant):
-    total = 0
-    for number, (case, wanted, sequential, wanted_then) in enumerate(cases()):
+    drawn = Enough(share(CASES, variant), KEPT, total=20)
+    for number, (case, wanted, sequential, wanted_then) in enumerate(drawn):
         rng = random.Random(f"{SEED} maximal {variant} {number}")
         limit = rng.choice([None, None, 1, 2, 3])
         where = f"CEPHEID_SEED={SEED} case {number} limit {limit} variant {variant}\n{case}"
-        total += check(stored(case, rng, maker(case, rng, variant, limit=limit)), wanted, where, limit=limit)
-        total += check(forgotten(sequential, rng, maker(sequential, rng, variant, limit=limit)), wanted_then, where, limit=limit)
-    assert total > CASES
+        drawn.seen["total"] += check(stored(case, rng, maker(case, rng, variant, limit=limit)), wanted, where, limit=limit)
+        drawn.seen["total"] += check(
+            forgotten(sequential, rng, maker(sequential, rng, variant, limit=limit)), wanted_then, where, limit=limit
+        )
 
 
 def test_projected_winners():
     """The winners are chosen before SELECT's projection; then equal matches of a trigger are one, and LIMIT counts them."""
-    for number, (case, _, _, _) in enumerate(cases()[: CASES // 2]):
+    for number, (case, _, _, _) in enumerate(itertools.islice(KEPT, CASES // 2)):
         rng = random.Random(f"{SEED} maximal projected {number}")
         shown = replace(case, shown=frozenset(rng.choice(["x", "xy", "z"])))
         limit = rng.choice([None, None, 1, 2])
@@ -96,7 +100,7 @@ def test_projected_winners():
 
 
 def test_the_same_matches_in_the_same_order_however_the_input_is_cut():
-    for number, (case, _, _, _) in enumerate(cases()[: CASES // 2]):
+    for number, (case, _, _, _) in enumerate(itertools.islice(KEPT, CASES // 2)):
         rng = random.Random(f"{SEED} maximal cuts {number}")
         limit = rng.choice([None, 1, 2])
         runs = [stored(case, rng, maker(case, rng, variant, limit=limit)) for variant in (None, None, "python")]
@@ -119,8 +123,8 @@ def supports_of(program, letters, *, variant=None, evaluation=Maximal, **bounds)
 @pytest.mark.parametrize("variant", CHECKED)
 def test_long_streams_against_fresh_windows(variant):
     """What a window has seen before makes no difference: a fresh evaluation that reads the window alone keeps the same supports."""
-    triggers = 0
-    for number in range(max(1, CASES // 20)):
+    drawn = Enough(max(1, CASES // 20), triggers=1)
+    for number in drawn:
         rng = random.Random(f"{SEED} maximal long {number}")
         formula, widths = rng.choice([(random_formula(rng, rng.choice([2, 3])), [2, 5, 9, 14]), (RUNS, [30, 70]), (NESTED, [12, 20])])
         program = Program(automaton_of(formula))
@@ -133,8 +137,7 @@ def test_long_streams_against_fresh_windows(variant):
             fresh = supports_of(program, letters[first : end + 1]).get(end - first, set())
             wanted = {tuple(first + position for position in support) for support in fresh}
             assert found.get(end, set()) == wanted, (SEED, number, end, width)
-            triggers += bool(wanted)
-    assert triggers > 0
+            drawn.seen["triggers"] += bool(wanted)
 
 
 def test_all_matches_of_a_chain_are_maximal():
@@ -369,7 +372,7 @@ def test_outside_the_fragment():
 def test_no_stream_asks_for_more_than_explored():
     """Groups and macro states stay within what is known before the first event, and some case comes to the bound."""
     reached = 0
-    for number, (case, _, _, _) in enumerate(cases()):
+    for number, (case, _, _, _) in enumerate(itertools.islice(KEPT, CASES // 2)):
         runs = []
 
         def started(case=case, runs=runs):

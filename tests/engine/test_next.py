@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
+from enough import Enough, Kept, share
 from strategy_cases import (
     ALPHABETS,
     CASES,
@@ -54,31 +55,32 @@ def maker(case, rng, variant, *, limit=None):
     return lambda: Next(case.program, **case.bounds, limit=limit, variant=variant, sizes=tiny(rng))
 
 
-@cache
-def cases():
+def drawn_cases():
     """(case, what is kept, the case partition by partition, what is kept then)."""
-    found = []
-    for number in range(CASES):
+    for number in itertools.count():
         case = random_case(random.Random(f"{SEED} next {number}"), long=number % 4 == 1)
-        found.append((case, expected(case, Strategy.NXT), case.sequential, expected(case.sequential, Strategy.NXT)))
-    return found
+        yield case, expected(case, Strategy.NXT), case.sequential, expected(case.sequential, Strategy.NXT)
+
+
+KEPT = Kept(drawn_cases())
 
 
 @pytest.mark.parametrize("variant", available())
 def test_winners_of_random_cases(variant):
-    total = 0
-    for number, (case, wanted, sequential, wanted_then) in enumerate(cases()):
+    drawn = Enough(share(CASES, variant), KEPT, total=20)
+    for number, (case, wanted, sequential, wanted_then) in enumerate(drawn):
         rng = random.Random(f"{SEED} next {variant} {number}")
         limit = rng.choice([None, None, 1, 2, 3])
         where = f"CEPHEID_SEED={SEED} case {number} limit {limit} variant {variant}\n{case}"
-        total += check(stored(case, rng, maker(case, rng, variant, limit=limit)), wanted, where, limit=limit)
-        total += check(forgotten(sequential, rng, maker(sequential, rng, variant, limit=limit)), wanted_then, where, limit=limit)
-    assert total > 2 * CASES
+        drawn.seen["total"] += check(stored(case, rng, maker(case, rng, variant, limit=limit)), wanted, where, limit=limit)
+        drawn.seen["total"] += check(
+            forgotten(sequential, rng, maker(sequential, rng, variant, limit=limit)), wanted_then, where, limit=limit
+        )
 
 
 def test_projected_winners():
     """The winner is chosen before SELECT's projection; then equal matches of a trigger are one."""
-    for number, (case, _, _, _) in enumerate(cases()[: CASES // 2]):
+    for number, (case, _, _, _) in enumerate(itertools.islice(KEPT, CASES // 2)):
         rng = random.Random(f"{SEED} next projected {number}")
         shown = replace(case, shown=frozenset(rng.choice(["x", "xy", "z"])))
         limit = rng.choice([None, None, 1, 2])
@@ -87,7 +89,7 @@ def test_projected_winners():
 
 
 def test_the_same_matches_in_the_same_order_however_the_input_is_cut():
-    for number, (case, _, _, _) in enumerate(cases()[: CASES // 2]):
+    for number, (case, _, _, _) in enumerate(itertools.islice(KEPT, CASES // 2)):
         rng = random.Random(f"{SEED} next cuts {number}")
         limit = rng.choice([None, 1, 2])
         runs = [stored(case, rng, maker(case, rng, variant, limit=limit)) for variant in (None, None, "python")]
@@ -301,7 +303,7 @@ def test_a_partition_that_grows_past_the_limit(variant, monkeypatch):
 
 def test_records_of_letters_are_forgotten_past_their_limit(monkeypatch):
     monkeypatch.setattr(module, "ACTION_LIMIT", 10)
-    for number, (case, wanted, _, _) in enumerate(cases()[:20]):
+    for number, (case, wanted, _, _) in enumerate(itertools.islice(KEPT, 20)):
         rng = random.Random(f"{SEED} next forget {number}")
         check(stored(case, rng, maker(case, rng, None)), wanted, f"CEPHEID_SEED={SEED} case {number}\n{case}")
 

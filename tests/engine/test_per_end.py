@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import strategy_cases
+from enough import Enough, share
 from pattern_cases import CHOOSING, SCHEMA, random_pattern, random_variables
 from strategy_cases import CASES, SEED, Expected, Labelled, check, forgotten, stored
 
@@ -141,22 +142,18 @@ def maker(case: Case, rng: random.Random, variant: str | None, limit: int | None
 def test_random_patterns(variant: str, capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         print(f"\nCEPHEID_SEED={SEED} kernel {variant}")  # noqa: T201 - to run a failure again
-    total = nested = consumed = number = 0
-    least = CASES if variant == "compiled" else CASES // 2
-    while number < least or not (nested and consumed):
-        assert number < 20 * least
+    drawn = Enough(share(CASES, variant), total=10, nested=1, consumed=1)
+    for number in drawn:
         rng, case = random.Random(f"{SEED}:{number}"), random_case(number)
         where = f"CEPHEID_SEED={SEED} case {number} {variant}: {case}"
         expected = case.expected()
-        total += check(stored(case, rng, maker(case, rng, variant)), expected, where)
-        nested += bool(case.program.trackers)
-        consumed += case.consume is not Consumption.NONE
+        drawn.seen["total"] += check(stored(case, rng, maker(case, rng, variant)), expected, where)
+        drawn.seen["nested"] += bool(case.program.trackers)
+        drawn.seen["consumed"] += case.consume is not Consumption.NONE
         limit = rng.choice([1, 2, 3])
         check(stored(case, rng, maker(case, rng, variant, limit)), expected, where, limit=limit)
         if case.consume is not Consumption.ANY:
             check(forgotten(case.sequential, rng, maker(case, rng, variant)), case.sequential.expected(), where)
-        number += 1
-    assert total > CASES // 4
 
 
 A, B, C = (Event(name) for name in "ABC")

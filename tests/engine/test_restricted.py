@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 import re
 
 import pyarrow as pa
 import pytest
+from enough import Enough
 
 import cepheid
 from cepheid.algebra.memory import Rate, memory
@@ -15,7 +17,7 @@ from cepheid.engine.evaluations import restricted
 from cepheid.engine.evaluations.restricted import Restricted, RestrictedProgram, RestrictedSizes, bounded
 from cepheid.errors import BindError
 from cepheid.testing import events as rows_of_text
-from cepheid.testing.differential import WAYS, Case, check, draw, rows_of, ways_of
+from cepheid.testing.differential import WAYS, Case, check, draw, draws, rows_of, ways_of
 from cepheid.testing.generators import COMPARING, NEGATING, RESTRICTING
 
 VARIANTS = ("compiled", "python", "checked")
@@ -30,17 +32,16 @@ def method_of(case: Case) -> str:
 def test_random_patterns_on_every_path(fragment: str, cases: int, seed: int) -> None:
     """Valid by Definition 3.12 of event-algebra, and the same match however the events come, whatever kernel reads them."""
     fragments = {"RESTRICTING": RESTRICTING, "NEGATING": NEGATING, "COMPARING": COMPARING}
-    detected = matched = 0
-    for case in draw(dataclasses.replace(fragments[fragment], strategies=("RESTRICTED",)), count=cases // 2, seed=seed):
+    source = draws(dataclasses.replace(fragments[fragment], strategies=("RESTRICTED",)), seed=seed)
+    drawn = Enough(cases // 2, source, matched=3, detected=5 * (fragment == "RESTRICTING"))
+    for case in drawn:
         variant = VARIANTS[case.number % len(VARIANTS)]
         found = {way: of(case, variant) for way, of in ways_of(case).items()}
         check(case, found["whole"])
         for way, rows in found.items():
             assert rows == found["whole"], f"{way}\n{case}"
-        detected += method_of(case) == "restricted"
-        matched += bool(found["whole"])
-    assert matched > cases / 20
-    assert fragment != "RESTRICTING" or detected > cases / 5
+        drawn.seen["detected"] += method_of(case) == "restricted"
+        drawn.seen["matched"] += bool(found["whole"])
 
 
 def test_long_streams(cases: int, seed: int) -> None:
@@ -53,14 +54,14 @@ def test_long_streams(cases: int, seed: int) -> None:
 
 def test_the_detector_and_the_first_of_all_matches_agree(cases: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two evaluations without a common line give matches with the same intervals (Theorem 4.5)."""
-    drawn = [case for case in draw(RESTRICTING, count=cases // 2, seed=seed) if method_of(case) == "restricted"]
+    detected = (case for case in draws(RESTRICTING, seed=seed) if method_of(case) == "restricted")
+    drawn = list(itertools.islice(detected, cases // 3))
     spans = [[row[:3] for row in rows_of(case.query.run(case.events))] for case in drawn]
     monkeypatch.setattr(restricted.RestrictedMethod, "fits", lambda *_: "not asked")
     for case, mine in zip(drawn, spans, strict=True):
         query = cepheid.query(case.query.text)
         assert query.compiled(query.schema(case.events.schema)).method.name != "restricted"
         assert [row[:3] for row in rows_of(query.run(case.events))] == mine, str(case)
-    assert len(drawn) > cases / 5
 
 
 def test_the_introductory_example() -> None:
@@ -106,8 +107,9 @@ def program_of(query: cepheid.Query, schema: pa.Schema) -> tuple[RestrictedProgr
 
 def test_a_ring_never_holds_more_than_memory_says(cases: int, seed: int) -> None:
     """At one event per tick: Figure 4's queue has at most tau + 1 instances."""
-    looked = 0
-    for case in draw(dataclasses.replace(RESTRICTING, consume=0.0, partition=0.0, absence=0.0), count=cases // 2, seed=seed):
+    source = draws(dataclasses.replace(RESTRICTING, consume=0.0, partition=0.0, absence=0.0), seed=seed)
+    drawn = Enough(cases // 2, source, looked=50)
+    for case in drawn:
         if method_of(case) != "restricted":
             continue
         program, window, count_window = program_of(case.query, case.events.schema)
@@ -120,8 +122,7 @@ def test_a_ring_never_holds_more_than_memory_says(cases: int, seed: int) -> None
             held = [len(evaluation.store.entries(0, ring)) for ring in range(1, len(evaluation.store.layout.rings))]
             for count, sequence in zip(held, most.sequences, strict=True):
                 assert sequence.instances is None or count <= sequence.instances, f"{sequence}\n{case}"
-            looked += sum(count > 0 for count in held)
-    assert looked > cases
+            drawn.seen["looked"] += sum(count > 0 for count in held)
 
 
 @pytest.mark.parametrize(

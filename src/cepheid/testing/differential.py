@@ -80,17 +80,14 @@ class Case:
         return random.Random(f"{self.seed}/{self.number}/{purpose}")
 
 
-def draw(fragment: QueryFragment, *, count: int, seed: int, longest: int = 12) -> list[Case]:
-    """So many cases; every other one has timestamps instead of a numeric time.
+def draws(fragment: QueryFragment, *, seed: int, longest: int = 12) -> Iterator[Case]:
+    """Cases without end; every other one has timestamps instead of a numeric time.
 
     longest: most events of a stream. The same arguments give the same cases. A query that passes a limit of the engine is passed over, as one that
     has too many matches for the definition; raises AssertionError where that happens more often than to one case in `RARE`.
     """
-    found: list[Case] = []
-    refused = 0
+    given = refused = 0
     for number in itertools.count():
-        if len(found) == count:
-            break
         rng = random.Random(f"{seed}/{number}")
         timed = number % 2 == 1
         text = generators.random_query(rng, fragment=dataclasses.replace(fragment, unit="s" if timed else ""))
@@ -103,11 +100,16 @@ def draw(fragment: QueryFragment, *, count: int, seed: int, longest: int = 12) -
             continue
         if not fits(query, events.schema):
             refused += 1
-            if refused > 5 + count // RARE:
-                raise AssertionError(f"of {len(found) + refused} random queries {refused} pass a limit of the engine (CEPHEID_SEED={seed})")
+            if refused > 5 + given // RARE:
+                raise AssertionError(f"of {given + refused} random queries {refused} pass a limit of the engine (CEPHEID_SEED={seed})")
             continue
-        found.append(Case(seed, number, query, events, expected, undecided))
-    return found
+        given += 1
+        yield Case(seed, number, query, events, expected, undecided)
+
+
+def draw(fragment: QueryFragment, *, count: int, seed: int, longest: int = 12) -> list[Case]:
+    """The first `count` of the cases that `draws` gives."""
+    return list(itertools.islice(draws(fragment, seed=seed, longest=longest), count))
 
 
 def fits(query: Query, schema: pa.Schema) -> bool:
