@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cepheid.arguments import ENGINES, asked_of, check_engine, columns_of
 from cepheid.engine.input.columns import is_streams
-from cepheid.engine.input.named_types import NamedTypes
+from cepheid.engine.input.named_types import NamedTypes, counts_of
 from cepheid.engine.input.read import used_types, whole
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import Matches, concatenate
@@ -163,7 +163,7 @@ class Queries(Mapping[str, Query]):
         """The matches of the queries that read the same events."""
         own = {name: Numbered.of(each) for name, each in compiled.items()}
         recognizer = QueriesRecognizer(own, with_row(asked.source.schema), null_keys=asked.null_keys, variant=asked.engine)
-        types = {name: NamedTypes(each.plan) for name, each in compiled.items()}
+        types = {name: NamedTypes(each.plan, group_nulls=asked.null_keys == "group") for name, each in compiled.items()}
         pieces, told = asked.pieces(progress)
         parts = [made.all(allowance) for made in decided(recognizer, _seen(pieces, types), until=asked.until, progress=told)]
         left = {} if asked.until == END else recognizer.undecided().found
@@ -252,13 +252,14 @@ def _named(name: str) -> Iterator[None]:
 
 
 def _seen(pieces: Iterable[pa.Table | pa.RecordBatch], types: Mapping[str, NamedTypes]) -> Iterator[pa.Table | pa.RecordBatch]:
-    """The pieces; the types of their events are shown to those that miss some."""
+    """The pieces; the types of their events are shown to each query, read once."""
     for piece in pieces:
         table = piece if isinstance(piece, pa.Table) else pa.Table.from_batches([piece])
-        met: dict[str | None, list[str | None]] = {}
+        counts: dict[str, list[pa.StructArray]] = {}
         for own in types.values():
-            if not own.complete() and own.column is not None:
-                if own.column not in met:
-                    met[own.column] = table[own.column].unique().to_pylist()
-                own.met(met[own.column])
+            if own.column is not None:
+                if own.column not in counts:
+                    counts[own.column] = counts_of(table[own.column])
+                own.see_counts(counts[own.column])
+                own.see_keys(table)
         yield piece

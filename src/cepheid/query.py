@@ -280,7 +280,7 @@ class Query:
             found = layers.run(numbered, source.numbered, **options)
             return dataclasses.replace(shown(found, layout=compiled.layout, streams=source.streams), warnings=types.warnings)
         pieces, told = asked.pieces(progress)
-        types = NamedTypes(compiled.plan, compiled.programs)
+        types = NamedTypes(compiled.plan, compiled.programs, group_nulls=null_keys == "group")
         recognizer = Recognizer(numbered, null_keys=null_keys, variant=engine, sample=sample, types=types)
         found = batches.whole(recognizer, pieces, until=asked.until, progress=told, max_bytes=allowed)
         return dataclasses.replace(shown(found, layout=compiled.layout, streams=source.streams), warnings=types.warnings)
@@ -311,7 +311,7 @@ class Query:
             matches = self._by_definition(asked)
             return Batches(matches.layout, iter([matches]), lambda: Rest(matches.undecided, matches.null_keys, matches.warnings))
         compiled, streams = self.compiled(asked.source.schema), asked.source.streams
-        types = NamedTypes(compiled.plan, compiled.programs)
+        types = NamedTypes(compiled.plan, compiled.programs, group_nulls=null_keys == "group")
         recognizer = Recognizer(Numbered.of(compiled), null_keys=null_keys, variant=engine, sample=sample, types=types, interleaved=True)
         pieces, told = asked.pieces(progress)
         own = functools.partial(shown, layout=compiled.layout, streams=streams)

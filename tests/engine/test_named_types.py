@@ -88,6 +88,37 @@ def test_a_name_is_not_sought_among_too_many(monkeypatch: pytest.MonkeyPatch) ->
     assert cepheid.query("SELECT * WHERE Temprature AS t").run(EVENTS).warnings == ("no event has the type `Temprature`",)
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string()), pa.string_view()], ids=str)
+def test_a_type_that_differs_in_case_or_spaces_is_counted(kind: pa.DataType) -> None:
+    names = ["Signup", "SIGNUP", "Signup ", "Buy", None, "SIGNUP", "other"]
+    events = pa.table({"type": pa.array(names).cast(kind), "ts": range(7)})
+    query = cepheid.query("SELECT * WHERE Signup ; Buy")
+    tail = "which is not `Signup` but for case or spaces: write the types alike before, or ask for both"
+    said = (f"2 events have the type `SIGNUP`, {tail}", f"1 event has the type `Signup `, {tail}")
+    for way, given in ways(events).items():
+        assert query.run(given).warnings == said, way
+    assert query.run(events, engine="reference").warnings == said
+    assert cepheid.queries({"own": query}).run(events)["own"].warnings == said
+    assert cepheid.query("SELECT * WHERE (Signup OR SIGNUP OR `Signup `) ; Buy").run(events).warnings == ()
+    # A dictionary may have values that no event has.
+    assert query.run(pa.concat_tables([events[:1], events[3:4]])).warnings == ()
+
+
+def test_types_without_a_key_are_a_warning() -> None:
+    events = pa.table({"type": ["A", "B", "A", "B"], "ts": range(4), "user": ["u", None, None, None]})
+    query = cepheid.query("SELECT * WHERE A ; B PARTITION BY user")
+    said = ("no event of the type `B` has a `user`, which PARTITION BY asks for: none is in a match",)
+    for way, given in ways(events).items():
+        if way != "stream":
+            assert query.run(given).warnings == said, way
+            assert query.run(given, null_keys="group").warnings == (), way
+    assert query.run(events, engine="reference").warnings == said
+    assert cepheid.queries({"own": query}).run(events)["own"].warnings == said
+    streams = {"A": events[:1].drop_columns(["type"]), "B": events[1:2].drop_columns(["type"])}
+    assert query.run(streams).warnings == said
+    assert query.run(events.set_column(2, "user", pa.array(["u", None, None, "u"]))).warnings == ()
+
+
 DEFINED = "EVENT Hot(peak) AS (SELECT x.v AS peak WHERE Temperature AS x FILTER x.v > 2) SELECT h.peak AS peak WHERE Hot AS h ; Humidity"
 TAKEN = "events that come in have the type `Hot`, as those of its EVENT definition: rename one"
 

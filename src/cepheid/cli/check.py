@@ -56,7 +56,7 @@ def help_on_types(query: cepheid.Query) -> list[str]:
 def _types_of_no_event(plan: QueryPlan, streams: Sequence[Stream]) -> list[str]:
     """A note for each type that the query names and no event has, or that a definition makes and some have; none without events.
 
-    Reads them until nothing more can be met.
+    And for each type that is a named one but for case or spaces, or that has no key. Reads all of them.
     """
     rows = sum(stream.rows for stream in streams)
     if not rows:
@@ -67,4 +67,4 @@ def _types_of_no_event(plan: QueryPlan, streams: Sequence[Stream]) -> list[str]:
         "\n".join([fact, *(f"help: {line}" for line in suggestion(name, types.known, what="the types of the events are"))])
         for name, fact in facts.items()
     ]
-    return [*missing, *(f"note: {line}" for line in types.clashes)]
+    return [*missing, *(f"note: {line}" for line in (*types.likenesses, *types.without_key, *types.clashes))]

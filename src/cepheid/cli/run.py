@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -297,25 +298,26 @@ def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Se
         notes=[
             *dropped(null_keys),
             *waiting(undecided),
-            *unmet_types(compiled.plan, {name: [each] for name, each in tables.items()}).warnings,
+            *unmet_types(compiled.plan, {name: [each] for name, each in tables.items()}, null_keys=settings.null_keys).warnings,
         ],
     )
 
 
-def unmet_types(plan: QueryPlan, streams: Mapping[str | None, Iterable[pa.Table]]) -> NamedTypes:
-    """What a run embedded knows of the types that the query names; streams: by name, piece by piece. Reads no more once it has met them all."""
-    types = NamedTypes(plan)
+def unmet_types(plan: QueryPlan, streams: Mapping[str | None, Iterable[pa.Table]], *, null_keys: str = "drop") -> NamedTypes:
+    """What a run embedded knows of the types that the query names; streams: by name, piece by piece."""
+    types = NamedTypes(plan, group_nulls=null_keys == "group")
     # Merged events have their type in a column of that name where a stream has an attribute of the usual one.
     own = DEFAULT_TYPE if types.column == STREAM_COLUMN else types.column
     for name, pieces in streams.items():
-        is_type = name in types.missing
-        for events in () if types.complete() else pieces:
-            if is_type or own not in events.column_names:
-                types.met([name] if events.num_rows else [])
-            else:
-                types.see(pa.table({types.column: events[own]}))
-            if types.complete():
-                break
+        is_type = name in types.named
+        for events in pieces if types.column is not None else ():
+            column = (
+                pa.array([name]).take(pa.array(np.zeros(len(events), np.int64)))
+                if is_type or own not in events.column_names
+                else events[own]
+            )
+            keys = {key: events[key] for key in types.keyless if key in events.column_names and key != types.column}
+            types.see(pa.table({types.column or "": column, **keys}))
     return types
 
 

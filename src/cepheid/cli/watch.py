@@ -208,7 +208,7 @@ class Run:
         attributes = lined.attributes_of(query, first, schema, type=settings.type, time=settings.time, order=settings.order)
         source = query.schema(attributes.schema, type=attributes.type, time=attributes.time)
         compiled = query.compiled(source)
-        types = NamedTypes(compiled.plan, compiled.programs)
+        types = NamedTypes(compiled.plan, compiled.programs, group_nulls=settings.null_keys == "group")
         # Interleaved: matches come in the order of the events that end them, however many one batch has.
         recognizer = Recognizer(compiled, null_keys=settings.null_keys, interleaved=True, types=types)
         order = None

@@ -556,6 +556,11 @@ class EventReader:
         self.columns = tuple(dict.fromkeys([*predicates.columns, *self.form.layout.columns(predicates.schema)]))
         self._values = ValueReader(self.form.layout, predicates.schema, texts) if program.values else None
 
+    @property
+    def types_met(self) -> set[str] | None:
+        """The types that it has met, see `LetterReader`."""
+        return self._letters.types_met
+
     def read(self, events: pa.RecordBatch | pa.Table, *, positions: Positions | None = None, letters: Array | None = None) -> Array:
         """What events say, see `EventForm`. Linear.
 

@@ -83,13 +83,20 @@ class Predicates:
 
 
 class LetterReader:
-    """Turns the batches of one stream into letters; of one run, for it remembers the last dictionaries of the text columns."""
+    """Turns the batches of one stream into letters; of one run, for it remembers the last dictionaries of the text columns.
+
+    types_met: every type that events had, and maybe others of a dictionary; without those of batches with more than `MOST_KNOWN`; None: it has read
+    no types.
+    """
 
     def __init__(self, predicates: Predicates) -> None:
         self.predicates = predicates
         self._narrow = predicates.narrow
         self._dictionaries: dict[tuple[str, ...], _Distinct] = {}
         self._known: dict[tuple[str, ...], dict[bytes | None, int]] = {path: {} for path in predicates.texts}
+        self._type = (predicates.schema.type_column,)
+        self.types_met: set[str] | None = None
+        self._last_met: _Values | None = None
 
     def read(self, events: pa.RecordBatch | pa.Table) -> np.ndarray[Any, Any]:
         """One letter per event: uint32, or uint64 where letters have more than 32 bits.
@@ -147,16 +154,20 @@ class LetterReader:
         """What the texts of a few rows add to their letters; None where one of them is new."""
         known = self._known[path]
         try:
-            return np.array([known[text] for text in _bytes(rows.array(path))], self._narrow)
+            return np.array([known[text] for text in text_bytes(rows.array(path))], self._narrow)
         except KeyError:
             return None
 
     def _table(self, path: tuple[str, ...], values: _Values) -> np.ndarray[Any, Any]:
         """What each of the distinct values of a text column adds to letters, NULL last."""
+        if path == self._type and values is not self._last_met:
+            self._last_met, self.types_met = values, self.types_met or set()
+            if len(values.dictionary) <= MOST_KNOWN:
+                self.types_met.update(texts_of(values.dictionary))
         known, conditions = self._known[path], self.predicates.texts[path]
         if len(values.dictionary) > KNOWN_AT_ONCE:
             return values.added(conditions, self._narrow)
-        texts = [*_bytes(values.dictionary), None]
+        texts = [*text_bytes(values.dictionary), None]
         if not known.keys() >= set(texts):
             if len(known) > MOST_KNOWN:
                 known.clear()
@@ -365,7 +376,12 @@ class _Distinct:
             np.bitwise_or(target, truth * table[value], out=target)
 
 
-def _bytes(texts: pa.Array) -> list[bytes | None]:
+def texts_of(texts: pa.Array) -> list[str]:
+    """Texts without NULL, what is no UTF-8 in them replaced."""
+    return [text.decode(errors="replace") for text in text_bytes(texts) if text is not None]
+
+
+def text_bytes(texts: pa.Array) -> list[bytes | None]:
     """Texts as bytes: some may be no UTF-8."""
     texts = plain(texts)
     values: list[bytes | None] = texts.cast(pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()).to_pylist()

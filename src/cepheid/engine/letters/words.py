@@ -65,6 +65,11 @@ class LongReader:
         self.predicates = predicates
         self._words = [LetterReader(word) for word in predicates.words]
 
+    @property
+    def types_met(self) -> set[str] | None:
+        """As of `LetterReader`."""
+        return next((word.types_met for word in self._words if word.types_met is not None), None)
+
     def read(self, events: pa.RecordBatch | pa.Table) -> Array:
         """One spelling per event: uint64 (n, words). events: has at least the predicates' `columns`. Never raises for what the rows hold. Linear."""
         predicates = self.predicates

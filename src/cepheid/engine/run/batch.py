@@ -127,14 +127,15 @@ def run(
     groups, where, null_count = _partitioned(compiled, events, stream, null_keys=null_keys)
     texts = Texts()
     read_events = lagged_table(events, compiled.lags, where.rows, where.cuts) if compiled.lags else events
+    readers = compiled.readers(texts)
     read, *negated = (
         Events(letters, times, values=values)
         for letters, values in (
-            reader.apart(read_events, positions=lambda: _positions_of_rows(compiled, events, where)) for reader in compiled.readers(texts)
+            reader.apart(read_events, positions=lambda: _positions_of_rows(compiled, events, where)) for reader in readers
         )
     )
-    types = NamedTypes(compiled.plan, compiled.programs, derived=True)
-    types.see(events, [each.letters for each in (read, *negated)])
+    types = NamedTypes(compiled.plan, compiled.programs, derived=True, group_nulls=null_keys == "group")
+    types.see(events, [each.letters for each in (read, *negated)], readers)
     followers = _followers(compiled, negated, events, times, where, variant=variant, texts=texts)
     vetoed = _vetoed_rows(compiled, followers, times, where) if followers and compiled.heeds_vetoes else None
     evaluation, read = compiled.evaluation(variant=variant, sample=sample, texts=texts), dataclasses.replace(read, vetoed=vetoed)

@@ -35,7 +35,7 @@ def run(plan: QueryPlan, events: pa.Table, *, until: int | str | None = None, nu
     """
     from cepheid.testing import reference
 
-    types = NamedTypes(plan)
+    types = NamedTypes(plan, group_nulls=null_keys == "group")
     types.see(events)
     stream = rows_of(plan, events)
     result = reference.run(plan, stream, until=until, null_keys=null_keys)  # type: ignore[arg-type]  # checked by the caller

@@ -170,7 +170,7 @@ class QueryMember(Member):
         lagged = self._lags.read(events, arrived, self.partitions.seen)
         own, *negated = [reader.read(lagged, positions=positions, letters=each) for reader, each in zip(self._readers, known, strict=True)]
         if self._types is not None:
-            self._types.see(events, (own, *negated))
+            self._types.see(events, (own, *negated), self._readers)
         return self.state.feed(own, times, events, arrived, first=first, shown=shown, negated=negated, now=now)
 
     def advance(self, now: int | None) -> Found:
