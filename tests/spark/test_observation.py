@@ -255,7 +255,7 @@ def test_no_events():
 
 def test_all_dropped_for_a_null():
     text = told(progress(0, read=9, times=(0, 1), dropped={"null_keys": 3, "null_times": 1}))
-    assert "all relevant events in micro-batch 0 were dropped: 3 for a NULL key and 1 for a NULL time" in text
+    assert "no relevant event in micro-batch 0 was left, events of any type were dropped: 3 for a NULL key and 1 for a NULL time" in text
 
 
 def test_none_is_relevant():
@@ -331,7 +331,7 @@ def test_what_is_asked_for():
             "an event with the time 2096-10-02 07:06:40 has moved the watermark to 2096-10-02 07:06:34, 25,518 days ahead of the clock",
         ),
         ("nodata", "no micro-batch with a q.on in it has been run: the source has given nothing yet"),
-        ("nulls", "all relevant events in the micro-batches 0 to 2 were dropped: 3 for a NULL key"),
+        ("nulls", "no relevant event in the micro-batches 0 to 2 was left, events of any type were dropped: 3 for a NULL key"),
         ("idle", "2 or more events wait for the watermark, which is at 2025-12-31 23:59:56."),
     ],
 )

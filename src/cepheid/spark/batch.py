@@ -582,7 +582,11 @@ def letter_columns(plans: Sequence[Plan]) -> dict[str, list[tuple[Expression, in
 
 
 def kept(plans: Sequence[Plan]) -> DataFrame:
-    """The events of the source of several queries, without those that can change nothing in any of them."""
+    """The events of the source of several queries, without those that can change nothing in any of them.
+
+    Those that are dropped and counted are still there: the counts are of events of any type, as they are embedded. A filter behind the count would
+    not reach the source; this one does.
+    """
     first = plans[0]
     frame = first.source.frame
     if first.until is not None:
@@ -591,7 +595,7 @@ def kept(plans: Sequence[Plan]) -> DataFrame:
     if not all(plan.dropping for plan in plans):
         return frame
     printer = first.printer()
-    return first.passing(frame, balanced(operator.or_, [plan.relevant(printer) for plan in plans]))
+    return first.passing(frame, balanced(operator.or_, [*(plan.relevant(printer) for plan in plans), *first.dropped.values()]))
 
 
 def prepare(

@@ -65,7 +65,7 @@ def figures(progress: Mapping[str, Any]) -> Figures | None:
     """The figures of one micro-batch, from its progress as Spark reports it; None if no query of ours is in it.
 
     query: its name, else its id; id; batch; time: when it began (datetime, UTC, as all times here). events: that the source gave; relevant: of
-    these, the ones that came to the state, the others can change nothing; late: of these, too late; null_keys, null_times: relevant events that
+    these, the ones that came to the state, the others can change nothing; late: of these, too late; null_keys, null_times: events of any kind that
     were dropped for a NULL; bad_times, ahead: events of any kind that were left out for a time outside the bounds, or after max_ahead; furthest: the
     greatest time of the latter, None if there are none; matches. waiting, keys, state_bytes: events that wait for the watermark, keys with state
     and bytes of state, in the buckets that this micro-batch visited; None if it visited none. watermark: that of this micro-batch, None before the
@@ -338,12 +338,13 @@ def no_events(now: Situation) -> str | None:
 
 
 def null(now: Situation) -> str | None:
-    """What was relevant was dropped for a NULL."""
+    """Nothing relevant was left when events had been dropped for a NULL."""
     dropped = {what: now.total(name) for name, what in NULLS.items() if now.total(name)}
     if now.total("relevant") or not dropped:
         return None
     return (
-        f"all relevant events {now.where} were dropped: {_reasons(dropped)}. A column that from_json or a cast could not read is NULL;"
+        f"no relevant event {now.where} was left, events of any type were dropped: {_reasons(dropped)}."
+        " A column that from_json or a cast could not read is NULL;"
         ' null_keys="group" takes NULL as a key like any other.'
     )
 

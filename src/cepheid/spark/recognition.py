@@ -211,9 +211,9 @@ class Recognition:
     def counts(self) -> dict[str, int]:
         """After an action on the last result: how many events were dropped.
 
-        By reason: a NULL key (`null_keys`), a NULL time (`null_times`), a time outside the years 1 to 9999 (`bad_times`). Events that are left out
-        because they cannot change the result are not counted. Waits for the first action to end. If Spark has lost the counts of that action (it
-        skips the rest of a plan when no rows are left), a job counts again.
+        By reason: a NULL key (`null_keys`), a NULL time (`null_times`), a time outside the years 1 to 9999 (`bad_times`). Events of any type are
+        counted, also those that could not change the result. Waits for the first action to end. If Spark has lost the counts of that action (it skips
+        the rest of a plan when no rows are left), a job counts again.
         """
         several, observation = self._last or (None, None)
         if several is None or observation is None:
