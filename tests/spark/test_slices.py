@@ -429,6 +429,8 @@ def test_a_session_that_does_not_say_how_many_tasks(spark):
     spark.conf.set("spark.sql.shuffle.partitions", "7")
     try:
         assert "up to 28 slices of time in 7 tasks" in query.on().explain(frame)
+        spark.conf.unset("spark.sql.shuffle.partitions")
+        assert "slices of time in" in query.on().explain(frame)
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before)
 

@@ -537,7 +537,7 @@ def _consumes_all(clause: str) -> NotSupportedError:
 
 def shuffle_tasks(session: SparkSession) -> int:
     """How many tasks a shuffle has in the session."""
-    said = str(session.conf.get(SHUFFLE_TASKS, ""))
+    said = str(session.conf.get(SHUFFLE_TASKS, str(DEFAULT_TASKS)))  # Spark checks the default too
     return int(said) if said.isdecimal() and int(said) > 0 else DEFAULT_TASKS
 
 
