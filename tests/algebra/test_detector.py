@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from enough import Enough
 from random_expressions import ENOUGH, random_expression, random_stream
 
 import cepheid
@@ -40,8 +41,8 @@ def detected(expression: Expression, stream: list[Instant]) -> list[algebra.Dete
 
 
 def test_what_is_detected_is_a_valid_restriction(cases: int, seed: int) -> None:
-    rng, seen = random.Random(f"{seed} detector"), 0
-    for _ in range(10 * cases):
+    rng, drawn = random.Random(f"{seed} detector"), Enough(5 * cases, seen=20)
+    for _ in drawn:
         expression, stream = random_expression(rng, 3), random_stream(rng, rng.randint(1, 9))
         whole = instances(expression, stream)
         mine = {
@@ -49,8 +50,7 @@ def test_what_is_detected_is_a_valid_restriction(cases: int, seed: int) -> None:
             for m in detected(expression, stream)
         }
         assert is_restriction(whole, mine), f"{expression}\n{stream}"
-        seen += bool(mine)
-    assert seen > cases
+        drawn.seen["seen"] += bool(mine)
 
 
 def test_a_ring_never_holds_more_than_memory_says(cases: int, seed: int) -> None:
@@ -103,8 +103,8 @@ def test_the_text_of_a_pattern() -> None:
 
 def test_the_same_as_the_engine(cases: int, seed: int) -> None:
     """A detector of a pattern's text, and the query: the same intervals."""
-    rng, seen = random.Random(f"{seed} text"), 0
-    for _ in range(cases):
+    rng, drawn = random.Random(f"{seed} text"), Enough(cases, seen=10)
+    for _ in drawn:
         expression, stream = random_expression(rng, 3), random_stream(rng, 12)
         rows = [{"type": min(instant.occurring, default="E"), "ts": instant.time} for instant in stream]
         detector = algebra.detector(str(expression))
@@ -113,8 +113,7 @@ def test_the_same_as_the_engine(cases: int, seed: int) -> None:
         by_hand = algebra.detector(expression)
         again = [(found.start, found.end) for row in rows if (found := by_hand.push(row)) is not None]
         assert again == mine
-        seen += bool(mine)
-    assert seen > cases / 5
+        drawn.seen["seen"] += bool(mine)
 
 
 def test_from_the_builder() -> None:

@@ -16,6 +16,7 @@ from itertools import pairwise
 from operator import or_
 
 import pytest
+from enough import Enough
 from random_expressions import OPERATORS, random_expression, random_length
 
 from cepheid.algebra import Detector, Primitive, Rate, Restriction, Sequence, memory
@@ -132,21 +133,17 @@ def odd_expression():
 def test_python_is_the_detector(cases, seed, monkeypatch, preallocated):
     monkeypatch.setattr(PYTHON_FORM, "PREALLOCATED", preallocated)
     rng = random.Random(f"{seed} python")
-    cases = max(cases, 50)
-    found, bounded, kinds = 0, 0, set()
-    for case in range(cases):
+    drawn = Enough(cases, found=20, bounded=1, unbounded=1, **{kind.__name__: 1 for kind in (Primitive, *OPERATORS)})
+    for case in drawn:
         rate = rng.choice((None, *RATES))
         expression = some_expression(rng)
-        kinds |= {type(node) for node in expression.walk()}
-        bounded += memory(expression, rate=rate).bounded
+        drawn.seen.update(type(node).__name__ for node in expression.walk())
+        drawn.seen["bounded" if memory(expression, rate=rate).bounded else "unbounded"] += 1
         generated, detector = loaded(generate_python(expression, rate=rate))["Detector"](), Detector(expression)
         for event, time, names in random_events(rng, expression, rate):
             want = plain(detector.push(event, time, names))
             assert plain(generated.push(event, time, rng.choice(CONTAINERS)(names))) == want, (case, str(expression), event)
-            found += want is not None
-    assert kinds == {Primitive, *OPERATORS}
-    assert found > cases
-    assert 0 < bounded < cases
+            drawn.seen["found"] += want is not None
 
 
 @pytest.mark.parametrize("preallocated", [PYTHON_FORM.PREALLOCATED, 0], ids=["rings", "lists"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
+from enough import Enough
 
 import cepheid
 from cepheid.engine.input.lags import lagged_table
@@ -19,7 +20,7 @@ from cepheid.play import machine, steps
 from cepheid.play.inputs import Given
 from cepheid.play.steps import steps_of
 from cepheid.testing import events
-from cepheid.testing.differential import draw, matches_up_to
+from cepheid.testing.differential import draws, matches_up_to
 from cepheid.testing.generators import (
     COMPARING,
     CONTRADICTING,
@@ -150,8 +151,8 @@ def ends(text: str, line: str) -> list[int]:
 @pytest.mark.parametrize("name", FRAGMENTS)
 def test_a_match_ends_with_an_event_exactly_where_a_step_says_so(name: str, seed: int, cases: int) -> None:
     """And what is live is among what would be, if nothing were compared."""
-    exact = ended = 0
-    for case in draw(FRAGMENTS[name], count=cases // 10 + 1, seed=seed):
+    drawn = Enough(cases // 10, draws(FRAGMENTS[name], seed=seed), exact=5, ended=1)
+    for case in drawn:
         query = case.query
         compiled = query.compiled(query.schema(case.events.schema))
         found = steps_of(compiled, case.events)
@@ -163,8 +164,8 @@ def test_a_match_ends_with_an_event_exactly_where_a_step_says_so(name: str, seed
             assert said >= wanted, case
             if COULD not in found.note:
                 assert said == wanted, case
-                exact += 1
-                ended += bool(wanted)
+                drawn.seen["exact"] += 1
+                drawn.seen["ended"] += bool(wanted)
         given = matches_up_to(MOST, query, case.events, until="end")
         if given is not None:
             assert {step.row for step in found.steps if step.sure} <= set(given.end_rows.tolist()), case
@@ -174,13 +175,11 @@ def test_a_match_ends_with_an_event_exactly_where_a_step_says_so(name: str, seed
                 states = found.steps[row].states
                 assert set(states) <= free, case
                 assert compiled.drawn.compares or set(states) == free, case
-    assert exact >= cases // 20
-    assert ended >= cases // 200
 
 
 def test_the_same_where_matches_are_events(seed: int, cases: int) -> None:
-    exact = ended = guarded = 0
-    for case in draw(LAYERED, count=cases // 10 + 1, seed=seed):
+    drawn = Enough(cases // 10, draws(LAYERED, seed=seed), exact=5, ended=1, guarded=1)
+    for case in drawn:
         given = Given(case.events, None, None)
         compiled = case.query.compiled(given.schema(case.query))
         if not compiled.layers:
@@ -194,12 +193,9 @@ def test_the_same_where_matches_are_events(seed: int, cases: int) -> None:
         assert said >= wanted, case
         if COULD not in found.note:
             assert said == wanted, case
-            exact += 1
-            ended += bool(wanted)
-            guarded += bool(compiled.drawn.alphabet.guards)
-    assert exact >= cases // 20
-    assert ended >= cases // 200
-    assert guarded >= cases // 100
+            drawn.seen["exact"] += 1
+            drawn.seen["ended"] += bool(wanted)
+            drawn.seen["guarded"] += bool(compiled.drawn.alphabet.guards)
 
 
 # --------------------------------------------------------------------------------------------------------- what decides what is live

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+from enough import Enough
 
 from cepheid.errors import InputError, LimitError
 from cepheid.language.syntax import TimeModel
@@ -89,15 +90,15 @@ def random_stamp(rng: random.Random, model: TemporalModel[Any]) -> Any:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_successors_of_random_candidates(name: str, cases: int, seed: int) -> None:
-    model, several = MODELS[name], 0
-    for number in range(5 * cases):
+    model = MODELS[name]
+    drawn = Enough(2 * cases, several=20)
+    for number in drawn:
         rng = random.Random(f"{seed} {name} {number}")
         stamp = model.point(rng.randrange(-1, 4))
         candidates = frozenset(random_stamp(rng, model) for _ in range(rng.randrange(8)))
         found = model.successors(stamp, candidates)
         assert found == expected_successors(name, stamp, candidates), (seed, number, stamp, candidates)
-        several += len(candidates) > len(found) > 0
-    assert several > cases
+        drawn.seen["several"] += len(candidates) > len(found) > 0
 
 
 # -------------------------------------------------------------------------------------------------------------- examples of the paper
