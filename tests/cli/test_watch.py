@@ -321,7 +321,7 @@ def test_a_line_without_end_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
 # ------------------------------------------------------------------------------------------------------------------------------ time
 
 
-def timed(*times: int, kind: str = "A") -> list[str]:
+def timed(*times: int | str, kind: str = "A") -> list[str]:
     return [json.dumps({"type": kind, "ts": time}) for time in times]
 
 
@@ -341,7 +341,11 @@ def test_late_events_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert [match["start_time"] for match in out] == [3, 5, 7, 7, 8, 10, 20]
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "note: an event from 6 came too late and is left out, as all such events from here on"
-    assert said[1] == "note: 1 event came too late and is left out"
+    assert said[1] == "note: 1 event came too late and is left out: --lateness 4 would have taken all"
+    times = ["2026-01-01T00:00:09Z", "2026-01-01T00:00:07Z", "2026-01-01T00:00:05.5Z"]
+    assert len(found(query, *(text(timed(time)) for time in times), lateness="3s")) == 2
+    assert "--lateness 3500ms would have taken all" in capsys.readouterr().err
+    assert len(found(query, *(text(timed(time)) for time in times), lateness="3500ms")) == 3
     assert said[2].startswith("7 matches in 8 events (")
 
 

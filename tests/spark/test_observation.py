@@ -88,7 +88,7 @@ def test_the_figures_of_a_micro_batch():
     }
     assert {name: found[name] for name in expected} == expected
     assert line(found) == (
-        "cepheid pairs #7: 1,000 events, 200 relevant, 3 late, 12 matches; 40 wait, 7 keys, 12.3 KiB; watermark 2026-01-01 12:00:10,"
+        "cepheid pairs #7: 1,000 events, 200 relevant, 3 late by up to 5 s, 12 matches; 40 wait, 7 keys, 12.3 KiB; watermark 2026-01-01 12:00:10,"
         " 30 s behind the greatest event time, 59.8 min behind the clock; 1.23 s"
     )
 
@@ -284,7 +284,9 @@ def test_some_are_late():
     text = told(progress(0, read=9, watermark=20, times=(1, 30), events=9, late=2, waiting=3))
     assert text.startswith("9 relevant events came")
     assert "3 or more events wait" in text
-    assert text.endswith("Besides, 2 of 9 relevant events in micro-batch 0 were too late by up to 19 s.")
+    assert text.endswith(
+        "Besides, 2 of 9 relevant events in micro-batch 0 were too late by up to 19 s. A lateness= that is larger by more than this takes them."
+    )
 
 
 def test_every_situation_has_a_cause(seed):

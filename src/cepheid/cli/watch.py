@@ -29,6 +29,7 @@ from cepheid.engine.output.matches import python_value
 from cepheid.engine.run.intake import nanoseconds_of, steps_of
 from cepheid.engine.run.recognizer import Recognizer
 from cepheid.errors import CepheidError, InputError, SchemaError, counted, did_you_mean
+from cepheid.logical.describe import duration_text
 from cepheid.schema import DEFAULT_TIME
 
 if TYPE_CHECKING:
@@ -319,7 +320,7 @@ class Run:
         told = [": ".join([f"no event has the attribute `{name}`", *did_you_mean(name, self.seen)]) for name in unseen]
         told += dropped(self.recognizer.null_keys)
         if self.late:
-            told.append(f"{counted(self.late, 'event')} came too late and {'is' if self.late == 1 else 'are'} left out")
+            told.append(f"{counted(self.late, 'event')} came too late and {'is' if self.late == 1 else 'are'} left out{self._enough()}")
         if not complete:
             held = 0 if self.order is None else len(self.order)
             return [
@@ -327,6 +328,14 @@ class Run:
                 *([f"{counted(held, 'event')} waited for late ones and {'is' if held == 1 else 'are'} not read"] if held else []),
             ]
         return [*told, *waiting(self._undecided(), way_out=AT_THE_END), *self.types.warnings]
+
+    def _enough(self) -> str:
+        """The lateness that would have taken all events so far."""
+        assert self.order is not None
+        assert self.order.lateness is not None
+        steps = self.order.lateness + self.order.missed
+        length = str(steps) if self.source.unit is None else duration_text(steps * self.source.unit)
+        return f": --lateness {length} would have taken all"
 
     def _undecided(self) -> int:
         """How many matches wait."""

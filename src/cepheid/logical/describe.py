@@ -81,7 +81,7 @@ class _Description:
     def steps(self, steps: int) -> str:
         if self.unit is None:
             return str(steps)
-        return _in_coarsest_unit(steps * self.unit)
+        return duration_text(steps * self.unit)
 
     def lower(self, steps: int) -> str:
         return f"> {self.steps(steps - 1)}" if self.rounder(steps - 1, steps) else f">= {self.steps(steps)}"
@@ -104,7 +104,7 @@ class _Description:
         return f"[{', '.join(bounds)}]"
 
 
-def _in_coarsest_unit(nanoseconds: int) -> str:
+def duration_text(nanoseconds: int) -> str:
     """A duration in the coarsest unit that holds it: 5s, 1500ms."""
     for length, name in UNITS:
         if nanoseconds % length == 0 and (nanoseconds or name == "s"):
@@ -301,7 +301,7 @@ def _literal(literal: plan.Literal) -> str:
     if isinstance(value, dt.date):
         return f"DATE '{value.isoformat()}'"
     if pa.types.is_duration(literal.type) and isinstance(value, int):
-        return _in_coarsest_unit(value * NANOSECONDS[literal.type.unit])
+        return duration_text(value * NANOSECONDS[literal.type.unit])
     if pa.types.is_timestamp(literal.type):
         return f"{value}{literal.type.unit}"
     return str(value)

@@ -130,7 +130,8 @@ def instant(text: str | None) -> dt.datetime | None:
 def line(batch: Figures) -> str:
     """The figures of a micro-batch as one line."""
     dropped = "".join(f", {batch[name]:,} with {what}" for name, what in DROPS.items() if batch[name])
-    parts = [f"{batch['events']:,} events, {batch['relevant']:,} relevant, {batch['late']:,} late{dropped}, {batch['matches']:,} matches"]
+    late = f"{batch['late']:,} late{by_how_much(batch)}"
+    parts = [f"{batch['events']:,} events, {batch['relevant']:,} relevant, {late}{dropped}, {batch['matches']:,} matches"]
     if batch["waiting"] is not None:
         parts.append(f"{batch['waiting']:,} wait, {batch['keys']:,} keys, {size(batch['state_bytes'])}")
     if batch["watermark"] is None:
@@ -142,6 +143,12 @@ def line(batch: Figures) -> str:
         )
     parts.append(f"{batch['seconds']:.3g} s")
     return f"cepheid {batch['query']} #{batch['batch']}: {'; '.join(parts)}"
+
+
+def by_how_much(*batches: Figures) -> str:
+    """By how much events of micro-batches were late, at most: that much more lateness takes all that were read; empty where it is not known."""
+    behind = [each["watermark"] - each["earliest"] for each in batches if each["late"] and each["watermark"] and each["earliest"]]
+    return f" by up to {span(max(behind))}" if behind and max(behind) > dt.timedelta(0) else ""
 
 
 NULLS = {"null_keys": "a NULL key", "null_times": "a NULL time"}
@@ -221,8 +228,7 @@ class Situation:
     @property
     def late(self) -> str:
         """By how much events were late, as far as it is known."""
-        behind = [each["watermark"] - each["earliest"] for each in self.since if each["late"] and each["watermark"] and each["earliest"]]
-        return f" by up to {span(max(behind))}" if behind and max(behind) > dt.timedelta(0) else ""
+        return by_how_much(*self.since)
 
     @property
     def mover(self) -> str:
@@ -413,6 +419,7 @@ def reason(batches: Iterable[Figures], *, active: bool = True, busy: bool = Fals
         told += f" Besides, events {now.where} {now.left_out}"
     if late and cause not in {all_late, far_ahead}:
         told += f" Besides, {late:,} of {relevant:,} relevant events {now.where} were too late{now.late}."
+        told += " A lateness= that is larger by more than this takes them." if now.late else ""
     last = max((batch["batch"] for batch in now.batches if batch["matches"]), default=None)
     if last is None or not now.since:
         return told

@@ -43,8 +43,9 @@ class ReorderBuffer:
 
     lateness: steps of the time column. The watermark is the greatest time seen minus `lateness` (or what `advance` said, if that is more); None:
     what `advance` said, alone. An event below it is late. ties: columns that order events of equal time, ascending, NULL last. least, greatest: the
-    times of the events that wait; `NONE` and `NEVER` where none does. Memory: the events of one `lateness`. A batch of b events that releases
-    nothing takes O(b), whatever waits; one that releases events is O(n log n) in all that wait.
+    times of the events that wait; `NONE` and `NEVER` where none does. missed: how many steps more lateness would have taken all events. Memory: the
+    events of one `lateness`. A batch of b events that releases nothing takes O(b), whatever waits; one that releases events is O(n log n) in all
+    that wait.
     """
 
     def __init__(self, schema: pa.Schema, lateness: int | None, *, ties: Sequence[str] = ()) -> None:
@@ -53,6 +54,7 @@ class ReorderBuffer:
         self.watermark = NEVER
         self.least, self.greatest = NONE, NEVER
         self.late = no_events(schema)
+        self.missed = 0
         # As they came; put together where something looks at them all.
         self._waiting: list[tuple[pa.Table, Array]] = [(no_events(schema), np.zeros(0, np.int64))]
 
@@ -63,8 +65,10 @@ class ReorderBuffer:
 
     def hold(self, events: pa.Table, times: Array) -> None:
         """Take a batch; late events go to `late`."""
-        late = times < self._watermarks(times)
+        watermarks = self._watermarks(times)
+        late = times < watermarks
         if late.any():
+            self.missed = max(self.missed, int((watermarks - times).max()))
             self.late = pa.concat_tables([self.late, events.filter(pa.array(late))]).combine_chunks()
             events, times = events.filter(pa.array(~late)), times[~late]
         if len(times) and self.lateness is not None:
