@@ -240,7 +240,7 @@ def explain(
     query: QueryArgument,
     events: SchemaArgument = None,
     stage: Annotated[
-        str | None, typer.Option("--stage", help="One of: text, tree, plan, rewritten, automaton, program, evaluation, lints.")
+        str | None, typer.Option("--stage", help="One of: meaning, text, tree, plan, rewritten, automaton, program, evaluation, lints.")
     ] = None,
     expression: Expression = False,
     param: Parameters = None,

@@ -24,6 +24,7 @@ from cepheid.language.words import write_name
 from cepheid.logical import durations
 from cepheid.logical.absence import take_out
 from cepheid.logical.describe import describe, describe_expression, describe_longest, written_upper
+from cepheid.logical.meaning import meaning
 from cepheid.logical.parameters import parameters, shown
 from cepheid.logical.plan import Apply
 from cepheid.logical.rewrite import rewrite_steps
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from cepheid.logical.plan import QueryPlan
     from cepheid.schema import EventSchema
 
-STAGES = ("text", "tree", "plan", "rewritten", "automaton", "program", "evaluation", "lints")
-"""The stages, in the order of the compile hops; `explain(stage)` shows one of them."""
+STAGES = ("meaning", "text", "tree", "plan", "rewritten", "automaton", "program", "evaluation", "lints")
+"""The meaning in sentences, then the stages in the order of the compile hops; `explain(stage)` shows one of them."""
 
 TRANSITIONS_SHOWN = 40
 """Transitions of an automaton that an explanation lists."""
@@ -103,8 +104,7 @@ def explain(query: Explained, stage: str | None, schema: EventSchema | None) -> 
 
 def _sections(query: Explained, schema: EventSchema | None) -> Iterator[tuple[str, str]]:
     values = [f":{write_name(name)} = {shown(value)}" for name, value in query.args.items()]
-    yield "text", "\n".join([query.text.strip(), *values])
-    yield "tree", tree_text(query.tree)
+    written = [("text", "\n".join([query.text.strip(), *values])), ("tree", tree_text(query.tree))]
     guessed = schema is None
     try:
         schema = likely_schema(query) if schema is None else schema
@@ -115,8 +115,11 @@ def _sections(query: Explained, schema: EventSchema | None) -> Iterator[tuple[st
             raise mistake from None
         missing = dict.fromkeys(node.name for node in parameters(query.tree) if node.name not in query.args)
         way_out = "the values of all parameters, args={..}" if missing else "schema=, the Arrow schema of the events"
+        yield from written
         yield "schema", f"not known; for the other stages give {way_out}\n({error.fact})"
         return
+    yield "meaning", _paragraphs(meaning(plan))
+    yield from written
     if guessed:
         yield "schema", "not known; guessed: " + ", ".join(f"{name} {kind}" for name, kind in schema.attributes.items())
     yield from _compiled_sections(query, plan, schema)
@@ -154,6 +157,10 @@ def _layers(compiled: Compiled) -> Iterator[str]:
 def _step(plan: QueryPlan, unit: int | None) -> str:
     keys = f" PARTITION BY {', '.join(plan.keys)}" if plan.keys else ""
     return describe(plan.pattern, unit=unit) + keys
+
+
+def _paragraphs(text: str) -> str:
+    return "\n".join(map(_wrapped, text.split("\n")))
 
 
 def _wrapped(text: str) -> str:
