@@ -418,10 +418,11 @@ class Query:
         type: str | None = None,  # noqa: A002 - public word
         time: str | None = None,
     ) -> Explanation:
-        """What the query means and what it will cost: each stage from the text to the program, the evaluation with its costs, and the warnings.
+        """What the query means and what it will cost: sentences, each stage from the text to the program, the costs, and the warnings.
 
-        stage: one of `cepheid.engine.plan.explain.STAGES`, or None for all. schema: the schema of the events; without it, types are guessed,
-        and where that fails there are only the stages that need none. type, time: as for `run`.
+        stage: one of `cepheid.engine.plan.explain.STAGES`, or None for all. "meaning" has sentences about the query as it was written: each one
+        narrows what those before it leave, and what is more than an event is a numbered part with a line of its own. schema: the schema of the
+        events; without it, types are guessed, and where that fails there are only the stages that need none. type, time: as for `run`.
 
         Returns an `Explanation`; print it. Raises InputError for an unknown stage, BindError where the schema does not fit or none would,
         and as `schema`.

@@ -443,7 +443,7 @@ function stepBy(change) {
 
 // ------------------------------------------------------------------------------------------------- explanation, code
 
-const OPEN = ["plan", "lints", "evaluation"];
+const OPEN = ["meaning", "lints", "evaluation"];
 
 const explain = latest(async () => {
   const asked = JSON.stringify(state);
@@ -457,13 +457,19 @@ const explain = latest(async () => {
   }
   const rank = ([title]) => (OPEN.includes(title) ? OPEN.indexOf(title) : OPEN.length);
   const sections = [...answer.sections].sort((one, other) => rank(one) - rank(other)).filter(([title]) => title !== "text");
-  const names = { evaluation: "How it is evaluated, and what that costs", lints: "Warnings", plan: "What it means" };
+  const names = { evaluation: "How it is evaluated, and what that costs", lints: "Warnings", meaning: "What it means" };
+  const shown = { evaluation: terms, meaning: sentences };
   $("pane-explain").replaceChildren(
     ...sections.map(([title, text]) =>
-      h("details", { open: OPEN.includes(title) }, h("summary", {}, names[title] || title), title === "evaluation" ? terms(text) : h("pre", {}, text)),
+      h("details", { open: OPEN.includes(title) }, h("summary", {}, names[title] || title), shown[title] ? shown[title](text) : h("pre", {}, text)),
     ),
   );
 });
+
+// A paragraph for each line; indented lines go on with it.
+function sentences(text) {
+  return h("div", {}, ...text.replace(/\n +/g, " ").split("\n").map((line) => h("p", {}, line)));
+}
 
 // Lines of a word, spaces and what is said of it, as a list of terms; other lines stand as they are.
 function terms(text) {
