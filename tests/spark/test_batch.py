@@ -59,6 +59,24 @@ def test_any_partitioning_gives_the_answer_of_run(spark):
     assert 0 < recognition.counts()["null_keys"] == expected.null_keys
 
 
+def test_what_is_doubtful_in_the_types_is_said_as_embedded(spark):
+    """A job of its own counts the types, for events of other types need not be read."""
+    events = pa.table(
+        {
+            "ts": pa.array(range(8), pa.int64()),
+            "type": ["Signup", "SIGNUP", "Signup ", "signup", "signup", "Buy", "Buy", None],
+            "k": pa.array([1, 1, 1, 1, 1, None, None, 1], pa.int32()),
+        }
+    )
+    queries = {"first": "SELECT * WHERE Signup ; Buy PARTITION BY k", "second": "SELECT * WHERE Signup ; Refundd PARTITION BY k"}
+    expected = [f"{name}: {line}" for name, text in queries.items() for line in cepheid.query(text).run(events).warnings]
+    assert list(on(queries).warnings(frame_of(spark, events))) == expected
+    assert len(expected) == 8
+    assert on("SELECT * WHERE Signup ; Buy PARTITION BY k", null_keys="group").warnings(frame_of(spark, events.slice(5))) == (
+        "no event has the type `Signup`",
+    )
+
+
 def test_one_task_without_keys_and_a_window_across_batches(spark):
     table = stream(2500, seed=8)
     query = cepheid.query("SELECT ANY * WHERE A AS x ; B AS y ; C AS z FILTER x[v = 2.5] WITHIN 400")

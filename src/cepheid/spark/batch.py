@@ -12,10 +12,12 @@ import itertools
 import operator
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
+from cepheid.engine.input.named_types import MANY_TYPES, NamedTypes
 from cepheid.engine.input.read import time_number
 from cepheid.engine.letters.pooled import POOLED_BITS
 from cepheid.engine.output.measures import attributes_of
@@ -368,6 +370,26 @@ class Plan:
     def drop_counts(self) -> list[Column]:
         """How many events are dropped, by reason, as aggregates of the events."""
         return [count_of(reason).alias(name) for name, reason in self.dropped.items()]
+
+    def named_types(self) -> NamedTypes:
+        """What is known of the types that the query names: a job that counts the events of each type, and those of them with each key.
+
+        Of many different types it takes the most frequent, and before these all that are like named ones.
+        """
+        types = NamedTypes(self.compiled.plan, group_nulls=self.options.null_keys == "group")
+        if types.column is None:
+            return types
+        kind = column_named(self.source.names[types.column]).cast("string")
+        events = self.source.frame if self.until is None else self.source.frame.where(self.time <= self.until_column)
+        keys = {f"k{number}": key for number, key in enumerate(types.keyless)}
+        with_keys = (F.count(self._comparable(key)).alias(name) for name, key in keys.items())
+        counted = events.groupBy(kind.alias("values")).agg(F.count("*").alias("counts"), *with_keys)
+        like = F.lower(F.trim("values")).isin([name.strip().lower() for name in types.named])
+        found = counted.orderBy(like.desc_nulls_last(), F.desc("counts")).limit(MANY_TYPES).toArrow().combine_chunks()
+        types.see_counts(found.select(["values", "counts"]).to_struct_array().chunks)
+        for name, key in keys.items():
+            types.keyless[key].difference_update(found.filter(pc.greater(found[name], 0))["values"].to_pylist())
+        return types
 
     def passing(self, frame: DataFrame, condition: Column) -> DataFrame:
         """The events where a condition holds; of a table also those whose time is an error: a task raises it, whatever else they are.

@@ -128,6 +128,11 @@ class Several:
         row = kept(self.plans).agg(*self.first.drop_counts()).first()
         return {} if row is None else row.asDict()
 
+    def warnings(self) -> tuple[str, ...]:
+        """What is doubtful in the types of a batch's events, see `NamedTypes`: a job for each query."""
+        names = ("",) if self.names is None else tuple(f"{name}: " for name in self.names)
+        return tuple(f"{name}{line}" for name, plan in zip(names, self.plans, strict=True) for line in plan.named_types().warnings)
+
     def _decided(self, prepared: DataFrame) -> DataFrame:
         """The matches that are decided by `until`, of queries with absences or definitions among them: a task runs the state of a stream."""
         first = self.first

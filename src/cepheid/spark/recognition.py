@@ -229,6 +229,19 @@ class Recognition:
         with translated():
             return several.drop_counts()
 
+    def warnings(self, frame: DataFrame) -> tuple[str, ...]:
+        """What is doubtful in the types of a batch DataFrame, as `Matches.warnings` says it; of several queries, behind their names.
+
+        A type that the query names and no event has; types that differ from a named one only in case or spaces, with their counts; types of which no
+        event has a key. Runs one small job for each query, which reads the type and the keys: the matches themselves are made without the events of
+        other types, which a source need not read. Raises InputError for a streaming DataFrame, else as a call.
+        """
+        if frame.isStreaming:
+            raise InputError("warnings() counts the types of all events, and this DataFrame is streaming", help="give it a table of events")
+        several = Several.of(self.queries, self.names, self.options, frame)
+        with translated():
+            return several.warnings()
+
     def __repr__(self) -> str:
         queries = repr(self.queries[0]) if self.names is None else repr(dict(zip(self.names, self.queries, strict=True)))
         return f"cepheid.spark.on({queries}, {self.options!r})"
