@@ -76,8 +76,9 @@ CANDIDATES = "Of all matches of part 1 that start at a later time than what stan
         ),
         (
             "A+ ;[1s, 2s] B",
-            "A match is one or more A, later a B (its start is at least 1s and at most 2s after the end of what stands before).",
+            "A match is one or more A, later a B (at least 1s and at most 2s after the end of what stands before).",
         ),
+        ("A ;[<= 5s] B+", "A match is an A, later one or more B (its start is at most 5s after the end of what stands before)."),
         ("A ; NOT (B FILTER B.v = 1) ; C", "A match is an A, later a C (no B where v is 1 between)."),
         ("A{2,3}[<= 1m] AS x", "A match is two to three A (each at most 1m after the one before), together called x."),
         ("(A OR B):{2,}", "A match is two or more times (an A or a B) (each directly after the one before)."),
@@ -128,7 +129,7 @@ def test_patterns(where, expected):
         ("ACTIVE_OFFICE", "those that end first are next, and of these only those that start first."),
         (
             "COMPLETE_HISTORY",
-            "of these only those whose time before that is the earliest or that have none before, and so on back to their start.",
+            "or else those whose time before it is the earliest, and so on back to their start.",
         ),
         ("SNOOPIB", "those are next that start before, or when, the first of them ends."),
         ("ODE", "those are next that start before, or when, the first of them ends."),
@@ -149,7 +150,7 @@ def test_models_of_next(model, expected):
             "SELECT MAX count(x) AS n, max(x.v) - 1 AS top WHERE A+ AS x PARTITION BY k HAVING n > 2 CONSUME BY ANY",
             (
                 "Separately for each k, a match is one or more A, together called x. A match is left out if another one that ends with the same event "
-                "has all its events and more. Of these, only those are kept for which the number of x is more than 2. Once an event has ended a match "
+                "has all its events and more. Only those are kept for which the number of x is more than 2. Once an event has ended a match "
                 "that is kept, only matches that start after that event count, also those of another k. Shown of each match: n (the number of x) and "
                 "top (max(x.v) - 1.0). Events in which k is missing are left out."
             ),
@@ -164,10 +165,17 @@ def test_models_of_next(model, expected):
             ),
         ),
         (
+            "SELECT ANY * WHERE A+ AS x HAVING count(x) > 2",
+            (
+                "A match is one or more A, together called x. Only those are kept for which the number of x is more than 2. Of the matches that end with "
+                "the same event, one is kept, and it is not said which."
+            ),
+        ),
+        (
             "EVENT P(top) AS (SELECT max(x.v) AS top WHERE A+ AS x) SELECT COUNT(*) WHERE NXT(P ; B)",
             (
-                "Each match of this is an event, a P with top. It starts and ends with the match, and comes right after its last event.\n"
-                f"A match is one or more A, together called x. {KEPT} Shown of each match: top (the greatest x.v).\n\n"
+                "Each match of this is an event, a P. It starts and ends with the match, and comes right after its last event.\n"
+                f"A match is one or more A, together called x. {KEPT} The event has top (the greatest x.v).\n\n"
                 f"A match is part 1. {KEPT} Shown for each event that ends matches: their number.\n"
                 "Part 1 is a P, later a B. Of the matches that end with the same event, those with the earliest events are kept. Of two with different "
                 "events, that is the one with the earliest event that they do not share."

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cepheid.language.syntax import Consumption, Strategy, TimeModel
 from cepheid.language.words import write_name
-from cepheid.logical import plan, tree, variables
+from cepheid.logical import plan, variables
 from cepheid.logical.absence import take_out
+from cepheid.logical.beginnings import has_made
 from cepheid.logical.describe import describe, describe_longest, describe_shortest, written_lower
 from cepheid.logical.phrases import condition_phrase, conditions_phrase, listed, value_phrase
 from cepheid.logical.push_down import push_down
@@ -23,7 +24,7 @@ from cepheid.logical.push_down import push_down
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cepheid.logical.plan import Expression, Interval, Pattern, QueryPlan
+    from cepheid.logical.plan import EventDefinition, Expression, Interval, Pattern, QueryPlan
     from cepheid.logical.variables import Scoped
 
 TOGETHER = "of the matches that end with the same event"
@@ -40,7 +41,7 @@ KEPT = {
     Strategy.LAST: PREFERRED.format("latest"),
     Strategy.MAX: "a match is left out if another one that ends with the same event has all its events and more",
     Strategy.STRICT: "only matches are kept whose events follow each other directly, without any other event between them",
-    Strategy.RESTRICTED: f"{TOGETHER}, one is kept: it starts as late as possible, and of those that do it has the latest events",
+    Strategy.RESTRICTED: f"{TOGETHER}, one is kept, one of those that start last",
 }
 """What each strategy keeps."""
 
@@ -49,8 +50,8 @@ CANDIDATES = "of all matches of {0} that start at a later time than what stands 
 NEXT = {
     TimeModel.CAYUGA: CANDIDATES + "those that end first are next",
     TimeModel.ACTIVE_OFFICE: CANDIDATES + "those that end first are next, and of these only those that start first",
-    TimeModel.COMPLETE_HISTORY: CANDIDATES + "those that end first are next, of these only those whose time before that is the earliest "
-    "or that have none before, and so on back to their start",
+    TimeModel.COMPLETE_HISTORY: CANDIDATES + "those that end first are next, of these only those that have "
+    "no event before that time, or else those whose time before it is the earliest, and so on back to their start",
     TimeModel.SNOOPIB: CANDIDATES + "those are next that start before, or when, the first of them ends",
     TimeModel.POINT: "of all matches of {0} that end at a later time than what stands before {0} ends, those that end first are next, "
     "also if they start earlier",
@@ -68,10 +69,9 @@ def meaning(query: QueryPlan) -> str:
     """What a bound query asks for, in sentences; those of EVENT definitions first. A line for each query and each part; linear in the plan."""
     paragraphs = []
     for definition in query.definitions:
-        names = (*definition.attributes, *definition.keys)
-        made = _article(write_name(definition.name)) + (f" with {_names(names)}" if names else "")
+        made = _article(write_name(definition.name))
         head = f"Each match of this is an event, {made}. It starts and ends with the match, and comes right after its last event."
-        paragraphs.append(f"{head}\n{_Sentences(definition.plan).text()}")
+        paragraphs.append(f"{head}\n{_Sentences(definition.plan, definition).text()}")
     return "\n\n".join([*paragraphs, _Sentences(query).text()])
 
 
@@ -100,15 +100,16 @@ class _One(NamedTuple):
 class _Sentences:
     """The sentences about one query; the parts that they speak of are numbered as they are met."""
 
-    def __init__(self, query: QueryPlan) -> None:
+    def __init__(self, query: QueryPlan, definition: EventDefinition | None = None) -> None:
         self.query = query
+        self.definition = definition
         self.unit = query.schema.unit
         self.keys = f" of the same {_names(query.partition_by)}" if query.partition_by else ""
         self.pattern, self.absences = take_out(push_down(query.pattern))
-        self.whole = (self.pattern, *(absence.negated for absence in self.absences))
-        scoped = itertools.chain.from_iterable(map(variables.scoped_conditions, self.whole))
+        self.defined = _definitions(self.pattern)
+        whole = (self.pattern, *(absence.negated for absence in self.absences))
+        scoped = itertools.chain.from_iterable(map(variables.scoped_conditions, whole))
         self.scopes = {(id(each.filtered.pattern), each.condition): each for each in scoped}
-        self.defined = sum(map(_definitions, self.whole), Counter[str]())
         self.parts: list[Pattern] = []
 
     def text(self) -> str:
@@ -133,9 +134,12 @@ class _Sentences:
     def kept(self) -> Iterator[str]:
         """The strategy, HAVING, CONSUME BY."""
         query = self.query
-        yield KEPT[query.strategy]
+        kept = [KEPT[query.strategy]]
         if query.having is not None:
-            yield f"of these, only those are kept for which {condition_phrase(query.having.expression)}"
+            # ANY takes one of those that HAVING leaves; the others choose before it.
+            place = 0 if query.strategy is Strategy.ANY else 1
+            kept.insert(place, f"only those are kept for which {condition_phrase(query.having.expression)}")
+        yield from kept
         if query.consume is not Consumption.NONE:
             others = ""
             if query.partition_by and query.consume is Consumption.ANY:
@@ -144,7 +148,7 @@ class _Sentences:
 
     def absence(self, absence: plan.Absence) -> str:
         """`NOT FOLLOWED BY`."""
-        ends = "is" if self.one(absence.negated) else "ends"
+        ends = "is" if self.instant(absence.negated) else "ends"
         side = "first" if absence.from_start else "last"
         bound = f"{self.timed(self.at_most(absence.duration))} later than their {side} event"
         return f"in the end, those are given after which {self.no(absence.negated)} comes that {ends} {bound}, once that is sure"
@@ -155,8 +159,12 @@ class _Sentences:
         if query.count:
             yield "shown for each event that ends matches: their number"
         elif query.measures:
-            values = (f"{write_name(measure.name)} ({value_phrase(measure.expression)})" for measure in query.measures)
-            yield f"shown of each match: {listed(values)}"
+            names = self.definition.attributes if self.definition else [measure.name for measure in query.measures]
+            values = [
+                f"{write_name(name)} ({value_phrase(measure.expression)})" for name, measure in zip(names, query.measures, strict=True)
+            ]
+            values += map(write_name, self.definition.keys if self.definition else ())
+            yield f"{'the event has' if self.definition else 'shown of each match:'} {listed(values)}"
         elif query.variables != variables.shown(query.pattern):
             yield f"shown of each match: {_names(query.variables)}"
             yield "matches with the same start, the same end and the same of these are one"
@@ -191,7 +199,9 @@ class _Sentences:
             case plan.Or():
                 return [f"either {', or '.join(self.operands(pattern))}"]
             case plan.And():
-                return [f"at once {listed(self.operands(pattern))}, with the same events under the same names and types"]
+                return [
+                    f"at once {listed(self.operands(pattern))}, with the same start, the same end and the same events under all names and types"
+                ]
             case plan.All():
                 return [f"{listed(self.operands(pattern))}, in any order (they may overlap and share events)"]
         return [self.item(pattern)]
@@ -205,7 +215,8 @@ class _Sentences:
             case plan.Within():
                 yield f"from its start to its end it takes {self.bounds(pattern.interval)}"
             case plan.WithinEvents():
-                yield f"from its start to its end there are at most {pattern.count} events{self.keys}, of any type, both ends counted"
+                events = "1 event" if pattern.count == 1 else f"{pattern.count} events"
+                yield f"from its start to its end there are at most {events}{self.keys}, of any type, both ends counted"
             case plan.Unless():
                 yield f"{self.no(pattern.negated)} lies between its start and its end, its own events included"
 
@@ -240,8 +251,8 @@ class _Sentences:
             how = {";": "later ", ":": "directly followed by "}.get(link.operator, "")
             if link.gap is not None:
                 gap = self.bounds(link.gap)
-                if first is None or self.one(left) is None:
-                    brackets.append(f"its start is {gap} after the end of what stands before")
+                if not (self.instant(left) and self.instant(item)):
+                    brackets.append(f"{'' if self.instant(item) else 'its start is '}{gap} after the end of what stands before")
                 elif link.operator == ";":
                     how = f"{gap} later "
                 else:
@@ -252,7 +263,7 @@ class _Sentences:
                 brackets.append("without it, other events may lie in its place")
             if link.operator != "THEN":
                 text += f", {how}{self.item(item)}"
-            elif first is not None and not _spans(item):
+            elif first is not None and self.instant(item):
                 text += f", then the first {first.bare} of a later time (all, if several have that time)"
             else:
                 text += f", then the next {self.part(item)}"
@@ -288,7 +299,7 @@ class _Sentences:
         if pattern.adjacent:
             how.append("each directly after the one before")
         if pattern.gap is not None:
-            sides = "after the one before" if one else "from the end of the one before to its start"
+            sides = "after the one before" if self.instant(pattern.pattern) else "from the end of the one before to its start"
             how.append(f"each {self.bounds(pattern.gap)} {sides}")
         if one is None and not how:
             how.append("one after the other")
@@ -322,6 +333,10 @@ class _Sentences:
         where = f" where {conditions_phrase(map(plan.localize, conditions))}" if conditions else ""
         return _One(pattern.type, called + where)
 
+    def instant(self, pattern: Pattern) -> bool:
+        """Whether this is one event, of a stream: those that matches make last from the start to the end of these."""
+        return self.one(pattern) is not None and not has_made(pattern)
+
     def part(self, pattern: Pattern) -> str:
         """The number of a part; those that AS names have the number of what is named."""
         while isinstance(pattern, plan.Named):
@@ -350,16 +365,13 @@ class _Sentences:
 
     def timed(self, text: str) -> str:
         """Numbers of a time column without a unit are in that of the column."""
-        return f"{text} units of time" if self.unit is None else text
+        return f"{text} unit{'s' * (not text.endswith(' 1'))} of time" if self.unit is None else text
 
 
 def _definitions(pattern: Pattern) -> Counter[str]:
-    """How often each variable is defined in a pattern, also in what must not match."""
-    return Counter(node.variable for node in tree.walk(pattern) if isinstance(node, plan.Event | plan.Named))
-
-
-def _spans(pattern: Pattern) -> bool:
-    return any(isinstance(node, plan.Event) and node.spans for node in tree.walk(pattern))
+    """How often each variable is defined in a pattern; what must not match defines none."""
+    own = Counter([pattern.variable] if isinstance(pattern, plan.Event | plan.Named) else ())
+    return sum(map(_definitions, variables.operands(pattern)), own)
 
 
 def _names(names: Iterable[str], word: str = "and") -> str:
