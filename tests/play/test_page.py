@@ -185,6 +185,7 @@ def test_text_of_events_is_read_as_it_is_written(page: Browser) -> None:
 def test_explanation_and_programs_are_shown(page: Browser) -> None:
     page.do("document.querySelector('#tab-explain').click()")
     page.settle()
+    assert "a match is " in text(page, "#pane-explain p")[0].lower()
     assert "engine" in text(page, "#pane-explain dt")
     page.do("document.querySelector('#tab-code').click()")
     page.settle()

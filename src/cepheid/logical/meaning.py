@@ -66,7 +66,7 @@ VOWEL = re.compile(r"[AEFHILMNORSX]\b|[AIai]|[Ee](?![uU])|[Oo](?!ne)|[Uu](?!ni|s
 
 
 def meaning(query: QueryPlan) -> str:
-    """What a bound query asks for, in sentences; those of EVENT definitions first. A line for each query and each part; linear in the plan."""
+    """What a bound query asks for, in sentences; those of EVENT definitions first. A line for each query and each part; not slower than binding."""
     paragraphs = []
     for definition in query.definitions:
         made = _article(write_name(definition.name))
@@ -111,6 +111,7 @@ class _Sentences:
         scoped = itertools.chain.from_iterable(map(variables.scoped_conditions, whole))
         self.scopes = {(id(each.filtered.pattern), each.condition): each for each in scoped}
         self.parts: list[Pattern] = []
+        self.numbers: dict[int, int] = {}
 
     def text(self) -> str:
         """The line of the query, then one of each part."""
@@ -228,7 +229,7 @@ class _Sentences:
             assert supplier is not None  # bound queries are well-formed
             if supplier.variable_sizes[name] != (1, 1):
                 several.append(f"every {write_name(name)}")
-            if _definitions(supplier.pattern)[name] != self.defined[name]:
+            if self.defined[name] > 1 and _definitions(supplier.pattern)[name] != self.defined[name]:
                 where = "this part" if supplier is scoped.filtered else describe(supplier.pattern, unit=self.unit)
                 elsewhere.append(f"{write_name(name)} is that of {where}")
         for name in sorted(variables.previous_variables(scoped.condition)):
@@ -283,6 +284,8 @@ class _Sentences:
                 return f"perhaps {self.item(pattern.pattern)}"
             case plan.Iterate():
                 return self.repeated(pattern)
+            case plan.Within(pattern=inner) if _repeats(inner):
+                return f"{self.item(inner)} ({self.bounds(pattern.interval)} from start to end)"
             case plan.Or() if self.short(pattern):
                 return listed(map(self.item, pattern.operands), "or")
         return self.part(pattern)
@@ -341,11 +344,10 @@ class _Sentences:
         """The number of a part; those that AS names have the number of what is named."""
         while isinstance(pattern, plan.Named):
             pattern = pattern.pattern
-        number = next((number for number, known in enumerate(self.parts, 1) if known is pattern), None)
-        if number is None:
+        if id(pattern) not in self.numbers:
             self.parts.append(pattern)
-            number = len(self.parts)
-        return f"part {number}"
+            self.numbers[id(pattern)] = len(self.parts)
+        return f"part {self.numbers[id(pattern)]}"
 
     # ------------------------------------------------------------------------------------------------------------------------ times
 
@@ -366,6 +368,11 @@ class _Sentences:
     def timed(self, text: str) -> str:
         """Numbers of a time column without a unit are in that of the column."""
         return f"{text} unit{'s' * (not text.endswith(' 1'))} of time" if self.unit is None else text
+
+
+def _repeats(pattern: Pattern) -> bool:
+    """Whether this is a repetition, perhaps with a name."""
+    return isinstance(pattern, plan.Iterate) or (isinstance(pattern, plan.Named) and _repeats(pattern.pattern))
 
 
 def _definitions(pattern: Pattern) -> Counter[str]:
