@@ -99,7 +99,8 @@ CANDIDATES = "Of all matches of part 1 that start at a later time than what stan
             "A AS x FILTER x.v != 1.5 AND NOT x.b AND x.w IS NOT NULL",
             "v is different from 1.5 and (it is not true that b is true) and w is not missing.",
         ),
-        ("A AS x FILTER x.k LIKE 'a%' OR (x.v IN (1, 2) AND x.b)", "where k is like 'a%' or (v is 1 or 2 and b is true)."),
+        ("A AS x FILTER x.k LIKE 'a%' OR (x.v IN (1, 2) AND x.b)", "where k is like 'a%' or ((v is 1 or 2) and b is true)."),
+        ("A AS `my name` FILTER `my name`.v > 1", "A match is an A called `my name` where v is more than 1."),
         ("A AS x FILTER x.v > lag(x.v, 2)", "Lag(..) is of the event just before, of any type, and lag(.., n) of the event n before."),
         ("A AS x FILTER x.ts > TIMESTAMP '2026-01-02T03:04:05Z'", "where ts is more than 2026-01-02 03:04:05Z."),
         (

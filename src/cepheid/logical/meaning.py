@@ -324,15 +324,17 @@ class _Sentences:
         names: list[str] = []
         conditions: list[Expression] = []
         while isinstance(pattern, plan.Named | plan.Filter):
-            names += [write_name(pattern.variable)] if isinstance(pattern, plan.Named) else []
-            conditions = [*pattern.conditions, *conditions] if isinstance(pattern, plan.Filter) else conditions
+            if isinstance(pattern, plan.Named):
+                names.insert(0, pattern.variable)
+            else:
+                conditions[:0] = pattern.conditions
             pattern = pattern.pattern
         if not isinstance(pattern, plan.Event):
             return None
         own = {pattern.variable, *names}
         if any(variables.previous_variables(each) or not variables.current_variables(each) <= own for each in conditions):
             return None
-        called = f" called {listed(reversed(names))}" if names else ""
+        called = f" called {_names(names)}" if names else ""
         where = f" where {conditions_phrase(map(plan.localize, conditions))}" if conditions else ""
         return _One(pattern.type, called + where)
 
@@ -353,11 +355,12 @@ class _Sentences:
 
     def bounds(self, interval: Interval) -> str:
         """`at most 5s`, `more than 1s and less than 5s`."""
-        if interval.lower == interval.upper:
-            return self.timed(f"exactly {describe_longest(interval.lower, self.unit)}")
+        most = None if interval.upper is None else self.at_most(interval.upper)
+        if most is not None and interval.lower == interval.upper and most.startswith("at most"):
+            return self.timed(most.replace("at most", "exactly"))
         least = describe_shortest(interval.lower, self.unit, above=written_lower(interval, self.unit))
         texts = [f"at least {least.removesuffix(' or more')}" if least.endswith(" or more") else least] if interval.lower > 0 else []
-        texts += [self.at_most(interval.upper)] if interval.upper is not None else []
+        texts += [most] if most is not None else []
         return self.timed(" and ".join(texts)) if texts else "any time"
 
     def at_most(self, steps: int) -> str:

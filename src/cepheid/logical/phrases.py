@@ -53,8 +53,10 @@ def listed(names: Iterable[str], word: str = "and") -> str:
 
 def condition_phrase(condition: Expression) -> str:
     """What has to be so: `x.temp is more than 40 and x.id is y.id`. Linear in the condition."""
+    if isinstance(condition, plan.Literal):
+        return f"{literal_phrase(condition)} holds"
     if not isinstance(condition, plan.Apply):
-        return f"{describe_expression(condition)} {'holds' if isinstance(condition, plan.Literal) else 'is true'}"
+        return f"{value_phrase(condition)} is true"
     operator, arguments = condition.operator, condition.arguments
     if operator in COMPARED:
         return f"{value_phrase(arguments[0])} {COMPARED[operator]} {value_phrase(arguments[1])}"
@@ -70,7 +72,7 @@ def condition_phrase(condition: Expression) -> str:
         return f"it is not true that {_nested(arguments[0])}"
     if operator in ("and", "or"):
         return f" {operator} ".join(map(_nested, arguments))
-    return f"{describe_expression(condition)} is true"
+    return f"{value_phrase(condition)} is true"
 
 
 def conditions_phrase(conditions: Iterable[Expression]) -> str:
@@ -80,7 +82,7 @@ def conditions_phrase(conditions: Iterable[Expression]) -> str:
 
 
 def _nested(condition: Expression) -> str:
-    joins = isinstance(condition, plan.Apply) and condition.operator in ("and", "or", "not")
+    joins = isinstance(condition, plan.Apply) and condition.operator in ("and", "or", "not", "in")
     text = condition_phrase(condition)
     return f"({text})" if joins and not text.endswith("is not missing") else text
 
