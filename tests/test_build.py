@@ -18,11 +18,30 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None and shutil.which("cc") is None, reason="there is no C compiler to compare with"),
 ]
 
-# A kernel small enough to compile in a second: it reads past the end of an array, as only a checked build notices.
+# A kernel with constants, a part that kernels share, and a function `run`. It reads past the end of an array, as only a checked build notices.
+PARTS = """\
+from __future__ import annotations
+try:
+    import cython
+except ImportError:
+    from cepheid.kernel import _no_cython as cython
+if not cython.compiled:
+    FOURTH = 3
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def shift(values: cython.longlong[::1]) -> cython.longlong:
+    values[0] = values[FOURTH]
+    return 0
+"""
 KERNEL = """\
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 from __future__ import annotations
 import cython
+from cepheid.kernel._parts import FOURTH
+from cepheid.kernel._parts import (
+    shift,
+)
 COMPILED = cython.compiled
 if not cython.compiled:
     FIRST, SECOND, THIRD = range(3)
@@ -33,7 +52,16 @@ def third(values: cython.longlong[::1]):
     return found
 def at(values: cython.longlong[::1], index: cython.Py_ssize_t) -> cython.longlong:
     return values[index]
+def moved(values: cython.longlong[::1]):
+    with cython.nogil:
+        shift(values)
+    return values[0] + FOURTH
+def run(S: cython.longlong[::1], held: cython.const[cython.int][::1]):
+    S[0] += held[THIRD]
+    return 1
 """
+# One that compiles in a second, as it takes no arrays.
+SMALL = "# cython: language_level=3, boundscheck=False\nimport cython\nCOMPILED = cython.compiled\n"
 
 WITHOUT_CYTHON = """
 import importlib.util, runpy, sys
@@ -44,16 +72,31 @@ runpy.run_path("setup.py", run_name="__main__")
 """
 
 
+def made(folder: Path, kernel: str) -> Path:
+    """A project with this kernel."""
+    package = folder / "src/cepheid/kernel"
+    package.mkdir(parents=True)
+    shutil.copy(SETUP, folder)
+    (folder / "pyproject.toml").write_text('[project]\nname = "cepheid"\nversion = "0"\n', encoding="utf-8")
+    for each in (package, package.parent):
+        (each / "__init__.py").touch()
+    (package / "match.py").write_text(kernel, encoding="utf-8")
+    (package / "_parts.py").write_text(PARTS, encoding="utf-8")
+    return folder
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    kernel = tmp_path / "src/cepheid/kernel"
-    kernel.mkdir(parents=True)
-    shutil.copy(SETUP, tmp_path)
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "cepheid"\nversion = "0"\n', encoding="utf-8")
-    for package in (kernel, kernel.parent):
-        (package / "__init__.py").touch()
-    (kernel / "match.py").write_text(KERNEL, encoding="utf-8")
-    return tmp_path
+    return made(tmp_path, SMALL)
+
+
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose kernel and its checked twin have been built."""
+    folder = made(tmp_path_factory.mktemp("twins"), KERNEL)
+    done = build(folder, CEPHEID_BUILD_CHECKED="1", CEPHEID_REQUIRE_COMPILED="1")
+    assert done.returncode == 0, done.stderr
+    return folder
 
 
 def build(project: Path, *launcher: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -77,64 +120,36 @@ def built(project: Path) -> set[str]:
     return {path.name.partition(".")[0] for path in (project / "src").rglob("*.so")}
 
 
-AT_THREE = "import array; from cepheid.kernel import {0} as kernel; print(kernel.COMPILED, kernel.at(array.array('q', [0, 1, 2]), {1}))"
+CALL = "import array; from cepheid.kernel import {0} as kernel; print(kernel.COMPILED, kernel.{1}, hasattr(kernel, 'THIRD'))"
 
 
-def test_builds_the_kernel_and_its_checked_twin_and_says_which_source(project: Path) -> None:
-    done = build(project, CEPHEID_BUILD_CHECKED="1", CEPHEID_REQUIRE_COMPILED="1")
-    assert done.returncode == 0, done.stderr
-    assert built(project) == {"match", "_checked_match"}
-    assert run(project, AT_THREE.format("match", 2)) == "True 2"
-    assert "Out of bounds" in run(project, AT_THREE.format("_checked_match", 3))
-    expected = hashlib.sha256(KERNEL.encode()).hexdigest()
-    assert run(project, "from cepheid.kernel._source_hash import HASH; print(HASH)") == expected
+def test_builds_the_kernel_and_its_checked_twin(twins: Path) -> None:
+    assert built(twins) == {"match", "_checked_match"}
+    call = "at(array.array('q', [0, 1, 2]), {})"
+    assert run(twins, CALL.format("match", call.format(2))) == "True 2 False"
+    assert "Out of bounds" in run(twins, CALL.format("_checked_match", call.format(3)))
 
 
-def test_constants_are_numbers_in_both_builds_and_uncompiled(project: Path) -> None:
-    code = "import array; from cepheid.kernel import {0} as kernel; print(kernel.COMPILED, kernel.third(array.array('q', [5, 6, 7])), hasattr(kernel, 'THIRD'))"
-    assert run(project, code.format("match").replace("array.array('q', [5, 6, 7])", "[5, 6, 7]")) == "False 7 True"
-    assert build(project, CEPHEID_BUILD_CHECKED="1", CEPHEID_REQUIRE_COMPILED="1").returncode == 0
-    assert {run(project, code.format(name)) for name in ("match", "_checked_match")} == {"True 7 False"}
+def test_constants_and_shared_source_are_in_both_builds_and_uncompiled(twins: Path, tmp_path: Path) -> None:
+    """Constants are numbers; shared source stands in each kernel, and is checked there."""
+    uncompiled = made(tmp_path, KERNEL)
+    for call, found in (("third({})", "7"), ("moved({})", "11")):
+        assert run(uncompiled, CALL.format("match", call.format([5, 6, 7, 8]))) == f"False {found} True"
+        for name in ("match", "_checked_match"):
+            assert run(twins, CALL.format(name, call.format("array.array('q', [5, 6, 7, 8])"))) == f"True {found} False"
+    assert "Out of bounds" in run(twins, CALL.format("_checked_match", "moved(array.array('q', [1, 2, 3]))"))
 
 
-def test_shared_source_stands_in_each_kernel_and_is_checked_there(project: Path) -> None:
-    kernel = project / "src/cepheid/kernel"
-    header, _, body = KERNEL.partition("COMPILED = ")
-    shared = """\
-from __future__ import annotations
-try:
-    import cython
-except ImportError:
-    from cepheid.kernel import _no_cython as cython
-if not cython.compiled:
-    FOURTH = 3
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-9, check=False)
-def shift(values: cython.longlong[::1]) -> cython.longlong:
-    values[0] = values[FOURTH]
-    return 0
-"""
-    (kernel / "_parts.py").write_text(shared, encoding="utf-8")
-    imports = "from cepheid.kernel._parts import FOURTH\nfrom cepheid.kernel._parts import (\n    shift,\n)\n"
-    use = "def moved(values: cython.longlong[::1]):\n    with cython.nogil:\n        shift(values)\n    return values[0] + FOURTH\n"
-    (kernel / "match.py").write_text(f"{header}{imports}COMPILED = {body}{use}", encoding="utf-8")
-    code = "import array; from cepheid.kernel import {0} as kernel; print(kernel.COMPILED, kernel.moved(array.array('q', {1})))"
-    assert run(project, code.format("match", [1, 2, 3, 4])) == "False 7"
-    assert build(project, CEPHEID_BUILD_CHECKED="1", CEPHEID_REQUIRE_COMPILED="1").returncode == 0
-    assert built(project) == {"match", "_checked_match"}
-    assert run(project, code.format("match", [1, 2, 3, 4])) == "True 7"
-    assert "Out of bounds" in run(project, code.format("_checked_match", [1, 2, 3]))
-    before = run(project, "from cepheid.kernel._source_hash import HASH; print(HASH)")
-    (kernel / "_parts.py").write_text(shared + "# another\n", encoding="utf-8")
-    assert build(project, CEPHEID_REQUIRE_COMPILED="1").returncode == 0
-    assert run(project, "from cepheid.kernel._source_hash import HASH; print(HASH)") != before
+def test_the_build_says_which_source_it_is_of(project: Path) -> None:
+    """Of all files of the package."""
+    for parts in (PARTS, PARTS + "# another\n"):
+        (project / "src/cepheid/kernel/_parts.py").write_text(parts, encoding="utf-8")
+        assert build(project, CEPHEID_REQUIRE_COMPILED="1").returncode == 0
+        expected = hashlib.sha256((parts + SMALL).encode()).hexdigest()
+        assert run(project, "from cepheid.kernel._source_hash import HASH; print(HASH)") == expected
 
 
-def test_a_bound_run_takes_the_arrays_that_are_new(project: Path) -> None:
-    run_function = "def run(S: cython.longlong[::1], held: cython.const[cython.int][::1]):\n    S[0] += held[THIRD]\n    return 1\n"
-    (project / "src/cepheid/kernel/match.py").write_text(KERNEL + run_function, encoding="utf-8")
-    assert build(project, CEPHEID_BUILD_CHECKED="1", CEPHEID_REQUIRE_COMPILED="1").returncode == 0
+def test_a_bound_run_takes_the_arrays_that_are_new(twins: Path) -> None:
     code = """\
 from array import array
 from cepheid.kernel import {0} as kernel
@@ -149,9 +164,9 @@ calls.append(bound((numbers, held)))
 print(calls, numbers[0])
 """
     expected = "[1, 1, 1, 'ValueError', 'TypeError', 1] 19"
-    assert {run(project, code.format(name)) for name in ("match", "_checked_match")} == {expected}
+    assert {run(twins, code.format(name)) for name in ("match", "_checked_match")} == {expected}
     past = code.format("_checked_match").replace("print(calls, numbers[0])", "bound((numbers, array('i', [1])))")
-    assert "Out of bounds" in run(project, past)
+    assert "Out of bounds" in run(twins, past)
 
 
 def test_without_a_compiler_warns_and_leaves_no_stale_extension(project: Path) -> None:
@@ -162,7 +177,7 @@ def test_without_a_compiler_warns_and_leaves_no_stale_extension(project: Path) -
     assert "the kernel is NOT compiled" in done.stderr
     assert built(project) == set()
     assert not (project / "src/cepheid/kernel/_source_hash.py").exists()
-    assert run(project, AT_THREE.format("match", 2)) == "False 2"
+    assert run(project, "from cepheid.kernel import match; print(match.COMPILED)") == "False"
 
 
 def test_without_a_compiler_fails_where_compilation_is_required(project: Path) -> None:
