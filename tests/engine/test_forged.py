@@ -28,13 +28,14 @@ from cepheid.kernel import available
 @pytest.mark.parametrize("kind", forging.KINDS)
 def test_forged_states_are_refused_or_run(kind, variant, cases, seed):
     """In a process of its own, so that a crash is a failure with its case too; bounds: see `forging`."""
-    drawn = Enough(1, itertools.count(0, cases), refused=3, ran=1)
+    count = max(cases // 2, 10)
+    drawn = Enough(1, itertools.count(0, count), refused=3, ran=1)
     for first in drawn:
-        arguments = [kind, str(seed), str(first), str(cases), *([variant] if variant else [])]
+        arguments = [kind, str(seed), str(first), str(count), *([variant] if variant else [])]
         done = subprocess.run([sys.executable, forging.__file__, *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         outcomes = json.loads(done.stdout)
-        assert sum(outcomes.values()) == cases
+        assert sum(outcomes.values()) == count
         drawn.seen.update(outcomes)
 
 

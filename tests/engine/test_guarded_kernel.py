@@ -328,10 +328,10 @@ def rising(*, same: bool = False) -> Program:
     return Program(automaton_of(moves, Elapsed(Before(0), T, Interval(1, None)), Compares(Before(1), "=", W), registers=2))
 
 
-@pytest.mark.parametrize("window", [None, 300])
+@pytest.mark.parametrize("window", [None, 280])
 def test_numbers_of_any_length_are_exact(window: int | None) -> None:
-    texts, count = Texts(), 400
-    rows = [Row("B" if moment % 100 == 99 else "A", moment, w=0) for moment in range(count)]
+    texts, count = Texts(), 300
+    rows = [Row("B" if moment % 75 == 74 else "A", moment, w=0) for moment in range(count)]
     wanted = counts_of(GuardedCounts(rising(), window=window), rows, texts=texts)
     assert wanted[-1][1] > 1 << 250
     if window is None:
@@ -418,7 +418,7 @@ def test_choices_in_long_streams_pass_many_windows() -> None:
 def test_choices_in_large_windows_with_starts_out_of_order(name: str, strategy: Strategy) -> None:
     rng, texts = random.Random(f"{SEED} chosen {name}"), Texts()
     program = ChoiceProgram(ALL_CHAINS[name], strategy, None)
-    rows = [Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(200)]
+    rows = [Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(120)]
     for window, variants in ((40, available()), (None, FAST)):
         wanted = matches_of(GuardedChoice(program, window=window), rows, texts=texts)
         assert len(wanted) > 5
@@ -506,8 +506,8 @@ def test_sessions_are_chosen(strategy: Strategy, lower: int) -> None:
 def test_large_windows_are_counted_and_sampled_with_starts_out_of_order(name: str) -> None:
     rng, texts = random.Random(f"{SEED} counted {name}"), Texts()
     program = Program(ALL_CHAINS[name])
-    rows = [Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(200)]
-    for window, variants in ((70, available()), (None, FAST)):
+    rows = [Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(120)]
+    for window, variants in ((45, available()), (None, FAST)):
         wanted = counts_of(GuardedCounts(program, window=window), rows, texts=texts)
         assert len(wanted) > 5
         sampled = matches_of(Guarded(program, window=window, sample=5), rows, texts=texts)
@@ -781,7 +781,7 @@ def test_groups_out_of_order_are_entered_in_the_order_of_their_starts() -> None:
         assert matches_of(GuardedRun(program, window=120, limit=50, variant=variant), rows, texts=texts) == wanted
 
 
-@pytest.mark.parametrize("window", [None, 300])
+@pytest.mark.parametrize("window", [None, 280])
 def test_groups_that_are_over_are_not_asked_again(window: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every A has a value of its own. Without a window, it is the gap that ends its group."""
     short = Elapsed(Before(0), T, Interval(0, 6))

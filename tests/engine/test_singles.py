@@ -48,7 +48,7 @@ def test_as_a_table(text, most, monkeypatch):
     query = cepheid.query(text)
     one, tables, tuples = (query.recognizer(SCHEMA) for _ in range(3))
     matched = 0
-    for number, row in enumerate(rows(300)):
+    for number, row in enumerate(rows(160)):
         expected = tables.push(pa.Table.from_pylist([row], SCHEMA))
         assert one.push(row) == expected
         assert tuples.push(tuple(row.values())).to_arrow(events=True).equals(expected.to_arrow(events=True))

@@ -36,13 +36,15 @@ def table(*rows: tuple[str, int] | tuple[str, int, str | None]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(("type", "ts", "k"), row, strict=False)) for row in rows], schema=SCHEMA)
 
 
-def check_every_way(text: str, stream: pa.Table) -> None:
+def check_every_way(text: str, stream: pa.Table, part: int | None = None) -> None:
+    """Every way in which events can come, or the even ones or the odd ones alone."""
     query = cepheid.query(text)
     case = Case(0, 0, query, stream, by_definition(query, stream))
     found = whole(case, None)
     check(case, found)
-    for way, run in WAYS.items():
-        assert run(case, "checked") == found, way
+    for number, (way, run) in enumerate(WAYS.items()):
+        if part in (None, number % 2):
+            assert run(case, "checked") == found, way
 
 
 INPUTS = {
@@ -60,8 +62,8 @@ INPUTS = {
 @pytest.mark.parametrize("stream", INPUTS.values(), ids=INPUTS)
 @pytest.mark.parametrize("text", SELECTIONS)
 def test_unusual_streams(text: str, stream: pa.Table) -> None:
-    for pattern in ("A ; B", "(A OR B)+ AS x ; ANY"):
-        check_every_way(text.format(p=pattern), stream)
+    for part, pattern in enumerate(("A ; B", "(A OR B)+ AS x ; ANY")):
+        check_every_way(text.format(p=pattern), stream, part)
 
 
 WINDOWS = ("WITHIN 0", "WITHIN 1 EVENTS", "WITHIN 0 WITHIN 1 EVENTS", f"WITHIN {2**62}", f"WITHIN {2**62} EVENTS")
@@ -71,9 +73,9 @@ WINDOWS = ("WITHIN 0", "WITHIN 1 EVENTS", "WITHIN 0 WITHIN 1 EVENTS", f"WITHIN {
 @pytest.mark.parametrize("text", [text for text in SELECTIONS if "({p})" not in text])
 def test_the_least_and_the_greatest_windows(text: str, window: str) -> None:
     """They stand inside the strategy of the query; around a strategy in the pattern they would come after it."""
-    for pattern in ("A ; B", "A+", "A+ ; (A OR B)"):
-        check_every_way(text.format(p=f"{pattern} {window}"), INPUTS["all at one time"])
-        check_every_way(text.format(p=f"{pattern} {window}"), INPUTS["times at the ends of int64"])
+    for number, pattern in enumerate(("A ; B", "A+", "A+ ; (A OR B)")):
+        check_every_way(text.format(p=f"{pattern} {window}"), INPUTS["all at one time"], number % 2)
+        check_every_way(text.format(p=f"{pattern} {window}"), INPUTS["times at the ends of int64"], (number + 1) % 2)
 
 
 KEYS = (None, "", "a", "a", None, "b")

@@ -288,7 +288,7 @@ LONG = {
 @pytest.mark.parametrize("strategy", ["NXT", "LAST", "MAX", "ANY", "COUNT(*)"])
 def test_long_streams(strategy: str, pattern: str, cases: int, seed: int) -> None:
     """Under a window, the matches of a trigger are those of the window's events alone: rings and pools go round many times."""
-    window, length = LONG[pattern], min(max(cases, 150), 2_000)
+    window, length = LONG[pattern], min(max(cases, 100), 2_000)
     kinds = random.Random(f"{seed}/{strategy}/{pattern}").choices("ABCX", k=length)
     events = pa.table({"type": kinds, "ts": pa.array(range(length), pa.int64())})
     target = strategy if strategy == "COUNT(*)" else f"{strategy} *"
