@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
+import types
 
 import numpy as np
 import pyarrow as pa
@@ -10,13 +12,15 @@ import pytest
 from enough import Enough
 
 import cepheid
-from cepheid.engine.plan import compiled
+from cepheid.engine.evaluations import consuming
+from cepheid.engine.plan import compiled, planner
 from cepheid.engine.run import having
 from cepheid.errors import BindError, LimitError, NotSupportedError, SnapshotError
 from cepheid.language import to_text
+from cepheid.schema import schema_of
 from cepheid.testing import events
-from cepheid.testing.differential import MAX_MATCHES, WAYS, check, draws
-from cepheid.testing.generators import JUDGING, random_query, random_stream, table
+from cepheid.testing.differential import MAX_MATCHES, WAYS, Case, answers, check, draws
+from cepheid.testing.generators import JUDGING, JUDGING_GUARDED, random_query, random_stream, table
 from cepheid.testing.harness import events_of
 from cepheid.testing.reference import run as by_definition
 
@@ -107,16 +111,23 @@ def test_bad_options():
 
 
 @pytest.mark.parametrize(
-    ("clauses", "name"), [("LIMIT 1", "MAX_LISTED"), ("", "MAX_LISTED"), ("CONSUME BY PARTITION", "MAX_LISTED"), ("MAX", "MAX_COMPARED")]
+    ("clauses", "name"),
+    [
+        ("SELECT * WHERE {} LIMIT 2", "MAX_LISTED"),
+        ("SELECT * WHERE {}", "MAX_LISTED"),
+        ("SELECT * WHERE {} CONSUME BY PARTITION", "MAX_LISTED"),
+        ("SELECT MAX * WHERE {} CONSUME BY ANY", "MAX_COMPARED"),
+    ],
 )
 def test_listing_has_a_limit(clauses, name, monkeypatch):
     monkeypatch.setattr(compiled, "MAX_LISTED", 50)
     monkeypatch.setattr(compiled, "MAX_COMPARED", 50)
-    strategy, clauses = ("MAX ", "CONSUME BY PARTITION") if clauses == "MAX" else ("", clauses)
-    query = cepheid.query(f"SELECT {strategy}* WHERE A+ AS a ; B HAVING count(a) > 50 {clauses}")
-    assert found(query.text, events("A1 A2 A3 A4 A5 B6")) == []
+    # By key, one key uses up what others have: the matches are listed, and MAX compares them.
+    keys = "PARTITION BY k " * (name == "MAX_COMPARED")
+    query = cepheid.query(clauses.format(f"A+ AS a ; B {keys}HAVING count(a) > 50"))
+    assert found(query.text, events("A1(k=1) A2(k=1) A3(k=1) A4(k=1) A5(k=1) B6(k=1)")) == []
     with pytest.raises(LimitError) as error:
-        found(query.text, events("A1 A2 A3 A4 A5 A6 B7"))
+        found(query.text, events("A1(k=1) A2(k=1) A3(k=1) A4(k=1) A5(k=1) A6(k=1) B7(k=1)"))
     assert "the event at position 6 completes more than 50 matches" in error.value.fact
     assert name == "MAX_COMPARED" or name in error.value.fact
 
@@ -125,10 +136,13 @@ def test_what_is_explained():
     text = "SELECT LAST count(a) AS n WHERE A+ AS a ; B AS b PARTITION BY k HAVING n >= 2 AND b.v > 1 CONSUME BY PARTITION"
     shown = cepheid.query(text).explain("evaluation")["evaluation"]
     assert (
-        "count(a) >= 2 AND b.v > 1.0: the matches of a trigger are listed, those that CONSUME BY leaves compared (LAST) and judged, at most 65,536, with"
+        "count(a) >= 2 AND b.v > 1.0: behind the last trigger of which it left a match, the matches that LAST chooses are listed and judged"
         in shown
     )
-    assert "grows with the marked events of each partition: there is no window" in shown
+    shown = cepheid.query(text.replace("BY PARTITION", "BY ANY")).explain("evaluation")["evaluation"]
+    assert "listed, those that CONSUME BY leaves compared (LAST) and judged, at most 65,536, with those of events that are used up" in shown
+    shown = cepheid.query(text.replace("PARTITION BY k ", "").replace("CONSUME BY PARTITION", "")).explain("evaluation")["evaluation"]
+    assert "there is no window" in shown
     assert "having" not in cepheid.query("SELECT * WHERE A ; B").explain("evaluation")["evaluation"]
 
 
@@ -142,6 +156,57 @@ def test_the_last_trigger_is_in_a_snapshot():
     other = cepheid.query(query.text.replace(">= 1", ">= 2"))
     with pytest.raises(SnapshotError):
         other.recognizer(rows.schema, snapshot=before.snapshot())
+
+
+@pytest.mark.parametrize("strategy", ["MAX", "NXT", "LAST", "ANY", "ALL"])
+@pytest.mark.parametrize("pattern", ["T+", "T:+", "T{1,} WITHIN 50"])
+def test_what_is_used_up_is_not_listed(strategy, pattern, monkeypatch):
+    """Counted in matches that are judged: 2^40 without."""
+    judged = []
+    holds = having.Having._holds
+    monkeypatch.setattr(having.Having, "_holds", lambda self, matches: judged.append(len(matches)) or holds(self, matches))
+    rows = pa.table({"type": ["T"] * 40, "ts": range(40), "q": [6] * 40})
+    pattern, _, window = pattern.partition(" ")
+    query = cepheid.query(f"SELECT {strategy} sum(t.q) AS d WHERE {pattern} AS t {window} HAVING d > 5 CONSUME BY PARTITION")
+    assert [(match.start, match.end) for match in query.run(rows)] == [(number, number) for number in range(40)]
+    assert sum(judged) <= 1 << 17
+
+
+@pytest.mark.parametrize("first", [1, 3])
+def test_partitions_start_anew_in_pieces_of_any_length(first, seed, cases, monkeypatch):
+    """Also where few matches are listed, and with one or several triggers of a piece read on from at once."""
+    for name, value in (("FIRST_PIECE", first), ("FIRST_LISTED", first), ("LISTED", first), ("ENOUGH", first), ("FEW", 4 - first)):
+        monkeypatch.setattr(consuming, name, value)
+    monkeypatch.setattr(planner, "growth", types.SimpleNamespace(many=lambda _: True))
+    for fragment in (JUDGING, JUDGING_GUARDED):
+        drawn = Enough(cases // 20, draws(dataclasses.replace(fragment, having=1.0, consume=1.0), seed=seed), restarts=4)
+        for case in drawn:
+            if case.query.compiled(schema_of(case.events.schema)).restarts:
+                drawn.seen["restarts"] += 1
+                for way in ("whole", "pushed", "restored"):
+                    check(case, WAYS[way](case, None))
+
+
+def test_the_largest_matches_say_whether_one_is_left(seed, cases):
+    """Of measures that grow with a match; variables that have not all events of their types, too, where it is not so."""
+    drawn = Enough(cases // 5, decided=3)
+    for number in drawn:
+        rng = random.Random(f"{seed}/{number}")
+        pattern = rng.choice(
+            ["A+ AS x", "(A OR B)+ AS x", "(A AS x OR A AS y)+", "A+ AS x ; B+", "ANY+ AS x ; B", "A:+ AS x ; B", "(A AS x ; A)+"]
+        )
+        window = rng.choice(["", "WITHIN 4", "WITHIN 5 EVENTS"])
+        least = rng.randint(0, 4)
+        measures = [f"count(x) >= {least}", f"count(DISTINCT x.v) > {least}", f"max(x.v) >= {least}", f"min(x.v) <= {least}"]
+        measures += [f"{least} <= duration()", f"sum(x.v) > {least}", f"count(x) <= {least}"]
+        having = rng.choice([" AND ", " OR "]).join(rng.sample(measures, rng.randint(1, 2)))
+        one = rng.choice(["SELECT ANY * WHERE {} LIMIT 3", "SELECT ANY * WHERE {}", "SELECT * WHERE {} LIMIT 1"])
+        clauses = f"{pattern} {window} {rng.choice(['', 'PARTITION BY k '])}HAVING {having} {rng.choice(['', 'CONSUME BY PARTITION'])}"
+        query, rows = cepheid.query(one.format(clauses)), table(random_stream(rng, most=8))
+        drawn.seen["decided"] += query.compiled(schema_of(rows.schema)).largest
+        case = Case(seed, number, query, rows, *answers(query, rows))
+        for way in ("whole", "pushed"):
+            check(case, WAYS[way](case, None))
 
 
 @pytest.fixture

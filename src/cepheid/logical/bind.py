@@ -19,6 +19,7 @@ from cepheid.logical.absence import take_out
 from cepheid.logical.beginnings import begins_earlier
 from cepheid.logical.context import Context, suggestion
 from cepheid.logical.definitions import bind_definitions, check_keys, types_in
+from cepheid.logical.growing import grows
 from cepheid.logical.lints import Listed, decided_earlier, largest_around_a_window, lint
 from cepheid.logical.patterns import StructureBinder, bind_conditions
 from cepheid.logical.plan import QueryPlan
@@ -28,7 +29,7 @@ from cepheid.logical.types import canonical
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from cepheid.logical.plan import Pattern
+    from cepheid.logical.plan import Measure, Pattern
     from cepheid.schema import EventSchema
 
 
@@ -82,7 +83,12 @@ def bind(
     _check_options(context, query)
     limit = _limit(context, query)
     check_parameters(query, context.args)
-    lint(context, pattern, listed=_listed(query, pattern, counts=targets.count), keeps=query.strategy is not Strategy.RESTRICTED)
+    lint(
+        context,
+        pattern,
+        listed=_listed(query, pattern, having, limit, counts=targets.count),
+        keeps=query.strategy is not Strategy.RESTRICTED,
+    )
     if having is not None and query.strategy in {Strategy.ALL, Strategy.ANY, Strategy.STRICT}:
         decided_earlier(context, pattern, having.expression)
     if query.strategy is Strategy.MAX:
@@ -165,18 +171,22 @@ def _check_options(context: Context, query: syntax.Query) -> None:
         )
 
 
-def _listed(query: syntax.Query, pattern: Pattern, *, counts: bool) -> Listed:
+def _listed(query: syntax.Query, pattern: Pattern, having: Measure | None, limit: int | None, *, counts: bool) -> Listed:
     """Why every match of a query is listed, if it is; as the planner does it."""
     body, absences = take_out(pattern)
-    waits = counts and any(absence.from_start for absence in absences)
-    if query.having is None and not waits and not begins_earlier(body):
-        given = query.strategy is Strategy.ALL and query.limit is None and not counts
+    whole = begins_earlier(body) or (counts and any(absence.from_start for absence in absences))
+    if having is None and not whole:
+        given = query.strategy is Strategy.ALL and limit is None and not counts
         return Listed.GIVEN if given else Listed.NOT
-    consumes = query.consume is not Consumption.NONE
-    few = {Strategy.STRICT, Strategy.RESTRICTED} if consumes else set(Strategy) - {Strategy.ALL, Strategy.ANY}
-    if query.strategy in few:
-        return Listed.NOT
-    return Listed.COMPARED if consumes else Listed.FIRST
+    # A trigger of one key uses up what others have.
+    across = query.consume is Consumption.ANY and bool(query.partition_by)
+    if query.strategy in {Strategy.ALL, Strategy.ANY}:
+        one = (query.strategy is Strategy.ANY or limit == 1) and not (whole or counts or across)
+        if one and having is not None and grows(body, having.expression):
+            return Listed.NOT
+        return Listed.COMPARED if across else Listed.FIRST
+    compared = across or (whole and query.consume is not Consumption.NONE)
+    return Listed.COMPARED if compared and query.strategy not in {Strategy.STRICT, Strategy.RESTRICTED} else Listed.NOT
 
 
 def _limit(context: Context, query: syntax.Query) -> int | None:

@@ -23,6 +23,15 @@ def completed(pattern: Pattern, events: int) -> int:
     return choices(pattern, events, borders=1)
 
 
+def many(pattern: Pattern) -> bool:
+    """Whether one event can complete more matches than surprise nobody. O(pattern)."""
+    return completed(pattern, 20) > FEW
+
+
+FEW = 1_000
+"""Matches of one event that surprise nobody."""
+
+
 def choices(pattern: Pattern, events: int, *, borders: int = 0) -> int:
     """The matches in so many events per part; borders: 0 anywhere in them, 1 those that end at the last, 2 also begin at the first. O(pattern)."""
     match pattern:

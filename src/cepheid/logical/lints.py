@@ -66,7 +66,7 @@ class Listed(Enum):
         " have fewer, as in WITHIN 9 EVENTS or {1,3}"
     )
     COMPARED = (
-        "before a strategy chooses, CONSUME BY looks at each, and what HAVING leaves out uses nothing up:"
+        "before a strategy chooses, CONSUME BY looks at each, for one that is left out uses nothing up:"
         " have fewer, as in WITHIN 9 EVENTS or {1,3}"
     )
 
@@ -380,16 +380,13 @@ def no_window(context: Context, pattern: Pattern) -> None:
 WAIT_FOR_EVER = (TimeModel.SNOOPIB, TimeModel.ODE)
 """The models under which what has begun before the first match behind ends may still be next, however late it ends (what-is-next, section 3)."""
 
-FEW = 1_000
-"""Matches of one event that surprise nobody."""
-
 
 def many_matches(context: Context, pattern: Pattern, help_: str) -> None:
     """An iteration or a long sequence of which every match is listed: there are as many as there are subsets of the events that fit."""
-    ten, twenty = growth.completed(pattern, 10), growth.completed(pattern, 20)
-    if twenty <= FEW:
+    if not growth.many(pattern):
         return
-    iterations = [node for node in walk(pattern) if isinstance(node, Iterate) and growth.choices(node, 20) > FEW]
+    ten, twenty = growth.completed(pattern, 10), growth.completed(pattern, 20)
+    iterations = [node for node in walk(pattern) if isinstance(node, Iterate) and growth.choices(node, 20) > growth.FEW]
     place = iterations[0] if iterations else next(node for node in walk(pattern) if isinstance(node, Sequence | All))
     context.warn(
         "every choice of events that fit is a match: one event can complete"

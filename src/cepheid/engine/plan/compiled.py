@@ -15,6 +15,7 @@ import pyarrow as pa
 from cepheid.automata import construct
 from cepheid.engine.evaluations.absence import Absence, longest
 from cepheid.engine.evaluations.chosen_count import ChosenCount
+from cepheid.engine.evaluations.consuming import Consuming
 from cepheid.engine.evaluations.method import CHOOSING, Terms
 from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.evaluations.restricted import RestrictedProgram
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata import Automaton, Program
     from cepheid.engine.evaluations.base import AnyEvaluation
+    from cepheid.engine.evaluations.consuming import Judge
     from cepheid.engine.evaluations.method import Guarantee, Method
     from cepheid.engine.letters.predicates import Predicates
     from cepheid.engine.letters.words import LongPredicates
@@ -69,9 +71,10 @@ class Compiled:
     partitions are fed in stream order. limit: matches per ending event, None for all. absences: what must not follow a match, each NOT FOLLOWED
     BY of the query. refusals: (name, reason) of each faster method that does not fit. from_gaps: whether the window is what gaps and windows inside
     the pattern come to. from_adjacency: whether count_window is what `:` comes to: no part of the fingerprint, for state without it can be read.
-    chooses: the strategy, where it chooses between CONSUME BY and HAVING (`engine.run.having`), and not the evaluation. earlier: whether a match may
-    begin before the events that it has, for a match has made one of them (`engine.run.beginnings`). layers: of its EVENT
-    definitions, in their order.
+    chooses: the strategy, where it chooses between CONSUME BY and HAVING (`engine.run.having`), and not the evaluation. restarts: whether the
+    evaluation starts a partition anew where HAVING leaves a match (`engine.evaluations.consuming`). largest: whether it gives the largest matches:
+    these say whether HAVING leaves any, and one is enough. earlier: whether a match may begin before the events that it has, for a match has made
+    one of them (`engine.run.beginnings`). layers: of its EVENT definitions, in their order.
     """
 
     plan: QueryPlan
@@ -87,6 +90,8 @@ class Compiled:
     from_gaps: bool = False
     from_adjacency: bool = False
     chooses: Strategy | None = None
+    restarts: bool = False
+    largest: bool = False
     earlier: bool = False
     layers: tuple[Compiled, ...] = ()
 
@@ -286,7 +291,8 @@ class Compiled:
         schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)
         count_window = None if self.from_adjacency else self.count_window
         bounds = (self.method.name, self.window, count_window, self.consume.value, self.limit)
-        judged = () if not self.judges else (True, str(self.chooses))
+        ways = [name for name, is_so in (("restarts", self.restarts), ("largest", self.largest)) if is_so]
+        judged = () if not self.judges else (True, str(self.chooses), *ways)
         # The events that a state keeps have the attributes that the measures read.
         measures = tuple(measure.expression for measure in self.plan.computed)
         absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
@@ -295,10 +301,13 @@ class Compiled:
         text = canonical_text((*bounds, *judged, *form, self.keys, self.derived, *schema, *measures, *absences, *made))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
 
-    def evaluation(self, *, variant: str | None = None, sample: int | None = None, texts: Texts | None = None) -> AnyEvaluation:
+    def evaluation(
+        self, *, variant: str | None = None, sample: int | None = None, texts: Texts | None = None, judge: Judge | None = None
+    ) -> AnyEvaluation:
         """A new evaluation, without any state.
 
         variant: of the kernel. sample: see `Query.run`, NotSupportedError where it cannot be. texts: those of the `readers` of its events.
+        judge: what leaves matches, where the query `restarts`.
         """
         options: dict[str, Any] = {"variant": variant}
         if sample is not None:
@@ -316,7 +325,12 @@ class Compiled:
             options["sample"] = sample
 
         def start(program: Program) -> AnyEvaluation:
-            return self.method.start(dataclasses.replace(self.terms, program=program, texts=texts), **options)
+            terms = dataclasses.replace(self.terms, program=program, texts=texts)
+            if not self.restarts:
+                return self.method.start(terms, **options)
+            assert judge is not None
+            lists = self.plan.strategy not in CHOOSING and not self.largest
+            return Consuming(self.method.start(terms, **options), judge, lists=lists, rereads=not self.valued)
 
         run = started(self.program, start, texts, variant=variant)
         return ChosenCount(run) if self.plan.count and not self.judges and not self.method.counts else run

@@ -271,6 +271,9 @@ def _letter_parts(alphabet: Alphabet) -> Iterator[tuple[str, str]]:
         yield f"bit {value.bit_length() - 1}" if predicate.type is None else f"{field} = {value}", predicate_text(predicate)
 
 
+CHOOSES = frozenset({Strategy.STRICT, Strategy.NXT, Strategy.LAST, Strategy.MAX})
+"""The strategies that leave out matches before HAVING."""
+
 CONSUMES = {
     Consumption.NONE: "",
     Consumption.PARTITION: "after a trigger, only later starts count in its partition",
@@ -330,7 +333,19 @@ def _begins(compiled: Compiled) -> str:
 def _having(compiled: Compiled) -> str:
     """The condition of HAVING, and what it costs; "" without one."""
     having = compiled.plan.having
-    return "" if having is None else f"{describe_expression(having.expression)}: {_listed(compiled, ' and judged')}"
+    if having is None:
+        return ""
+    condition = describe_expression(having.expression)
+    if not (compiled.restarts or compiled.largest):
+        return f"{condition}: {_listed(compiled, ' and judged')}"
+    anew = "behind the last trigger of which it left a match, " if compiled.restarts else ""
+    gives = "all matches" if compiled.plan.strategy not in CHOOSES else f"the matches that {compiled.plan.strategy.value} chooses"
+    if compiled.largest:
+        gives = "the largest matches (they meet it if any does)"
+    read = "; each event is read a few times" if compiled.restarts else ""
+    behind = _behind(compiled)
+    rest = f"; {behind} after that" if behind else ""
+    return f"{condition}: {anew}{gives} are listed and judged, at most {compiled.most_listed[1]:,} of a trigger{read}{rest}"
 
 
 def _count(compiled: Compiled) -> str:
@@ -340,16 +355,19 @@ def _count(compiled: Compiled) -> str:
 
 def _listed(compiled: Compiled, judged: str) -> str:
     """What is done with the matches of a trigger where all of them are listed."""
-    after = (
-        ["COUNT(*)"] * compiled.plan.count
-        + ["LIMIT"] * (compiled.plan.limit is not None)
-        + ["ANY"] * (compiled.plan.strategy is Strategy.ANY)
-    )
-    rest = f"; {' and '.join(after)} after that" if after else ""
+    behind = _behind(compiled)
+    rest = f"; {behind} after that" if behind else ""
     _, most = compiled.most_listed
     used = compiled.consume is not Consumption.NONE
     compared = "" if compiled.chooses is None else f", {'those that CONSUME BY leaves ' if used else ''}compared ({compiled.chooses.value})"
     return f"the matches of a trigger are listed{compared}{judged}, at most {most:,}{', with those of events that are used up' if used else ''}{rest}"
+
+
+def _behind(compiled: Compiled) -> str:
+    """The clauses that come after HAVING."""
+    after = ["COUNT(*)"] * compiled.plan.count
+    after += ["LIMIT"] * (compiled.plan.limit is not None) + ["ANY"] * (compiled.plan.strategy is Strategy.ANY)
+    return " and ".join(after)
 
 
 def class_text(compiled: Compiled) -> str:

@@ -8,17 +8,19 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from cepheid.automata import construct, span_program
+from cepheid.automata import construct, program_of, span_program
 from cepheid.engine.evaluations.absence import Absence
 from cepheid.engine.evaluations.method import CHOOSING, Task
 from cepheid.engine.plan.compiled import Compiled
 from cepheid.engine.plan.methods import choose
 from cepheid.errors import CepheidError
 from cepheid.language.syntax import Consumption, Strategy
+from cepheid.logical import growth
 from cepheid.logical import plan as logical
 from cepheid.logical.absence import take_out
 from cepheid.logical.beginnings import begins_anywhere, begins_earlier
 from cepheid.logical.durations import longest, widest
+from cepheid.logical.growing import grows
 from cepheid.logical.rewrite import rewrite
 from cepheid.logical.variables import defined
 from cepheid.logical.windows import Windows, hoist
@@ -26,6 +28,9 @@ from cepheid.logical.windows import Windows, hoist
 if TYPE_CHECKING:
     from cepheid.logical.plan import QueryPlan
     from cepheid.schema import EventSchema
+
+LISTING = frozenset({Strategy.ALL, Strategy.ANY})
+"""The strategies that list all matches."""
 
 ONE = frozenset({Strategy.ANY, Strategy.RESTRICTED})
 """The strategies that give one match of each trigger."""
@@ -49,9 +54,16 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         whole = earlier or (plan.count and any(absence.from_start for absence in absences))
         judges = plan.having is not None or whole
         unknown = earlier and plan.strategy is Strategy.RESTRICTED
-        chooses = plan.strategy if unknown or (judges and consume is not Consumption.NONE and plan.strategy in CHOOSING) else None
-        strategy = plan.strategy if chooses is None else Strategy.ALL
-        unbounded = bounds == Windows() and (consume is Consumption.NONE or judges)
+        # Or the evaluation starts a partition anew where HAVING leaves a match; then the strategy is its own.
+        many = growth.many(body)
+        restarts = judges and not whole and consume is Consumption.PARTITION and _restarts(plan, pattern, bounds, many=many)
+        # Where one match is enough, and a larger one meets HAVING too, the largest ones say whether there is one.
+        alone = not whole and (restarts or consume is Consumption.NONE)
+        largest = many and alone and _one_is_enough(plan) and plan.having is not None and grows(body, plan.having.expression)
+        compares = judges and consume is not Consumption.NONE and plan.strategy in CHOOSING and not restarts
+        chooses = plan.strategy if unknown or compares else None
+        strategy = Strategy.ALL if chooses is not None else Strategy.MAX if largest else plan.strategy
+        unbounded = bounds == Windows() and (consume is Consumption.NONE or (judges and not restarts))
         if unbounded and strategy in {Strategy.ALL, Strategy.ANY} and isinstance(pattern, logical.Select):
             # `SELECT * WHERE NXT(p)` is `SELECT NXT * WHERE p`, which has windows.
             strategy = pattern.strategy
@@ -84,9 +96,31 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         from_gaps=bounds != written,
         from_adjacency=adjacent is not None,
         chooses=chooses,
+        restarts=restarts,
+        largest=largest,
         earlier=earlier,
         layers=tuple(compile_plan(definition.plan) for definition in plan.definitions),
     )
+
+
+def _restarts(plan: QueryPlan, pattern: logical.Pattern, bounds: Windows, *, many: bool) -> bool:
+    """Whether a partition is to start anew where HAVING leaves a match: it can, and this costs less than to list all.
+
+    It can where all that evaluations keep of a partition are the matches that have begun, beside what letters say of the events before.
+    """
+    if plan.strategy not in ({*CHOOSING, *LISTING} if many else CHOOSING):
+        return False
+    program = program_of(pattern, plan.schema, variables=None, strategy=Strategy.ALL)
+    automaton = program.automaton
+    if automaton.all_parts or automaton.negated or program.looks_ahead:
+        return False
+    # With `:` each trigger reads its window again; to list a few matches costs less.
+    return many or automaton.waiting or (bounds == Windows() and widest(pattern) is None)
+
+
+def _one_is_enough(plan: QueryPlan) -> bool:
+    """Whether any one match of a trigger may be given."""
+    return not plan.count and (plan.strategy is Strategy.ANY or (plan.strategy is Strategy.ALL and plan.limit == 1))
 
 
 def _listed(plan: QueryPlan, *, compared: bool, whole: bool) -> QueryPlan:

@@ -138,11 +138,14 @@ def run(
     types.see(events, [each.letters for each in (read, *negated)], readers)
     followers = _followers(compiled, negated, events, times, where, variant=variant, texts=texts)
     vetoed = _vetoed_rows(compiled, followers, times, where) if followers and compiled.heeds_vetoes else None
-    evaluation, read = compiled.evaluation(variant=variant, sample=sample, texts=texts), dataclasses.replace(read, vetoed=vetoed)
+    having = _Judging(compiled, events, where) if compiled.judges else None
+    judge = None if having is None else having.left
+    evaluation = compiled.evaluation(variant=variant, sample=sample, texts=texts, judge=judge)
+    read = dataclasses.replace(read, vetoed=vetoed)
     if groups is not None and compiled.consume is Consumption.ANY:
         chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress)
     else:
-        chunks = grouped_chunks(evaluation, read, where.rows, where.cuts, progress=progress)
+        chunks = grouped_chunks(evaluation, read, where.rows, where.cuts, progress=progress, before=None if having is None else having.read)
     maker: AnyEvaluation | None = evaluation
     if compiled.earlier:
         places = _begins(events)
@@ -150,8 +153,8 @@ def run(
         chunks = begun(
             chunks, labels, lambda chunk: places[where.rows_of(where.grouped(chunk.segments, chunk.positions, np.diff(chunk.offsets)))]
         )
-    if compiled.judges:
-        chunks, maker = _judged(compiled, events, chunks, where), None
+    if having is not None:
+        chunks, maker = having.judged(chunks), None
     found = Allowance(max_bytes).collect(chunks, maker, named=lambda chunk: _matches(compiled, events, chunk, where)[0])
     if not compiled.absences:
         del read, chunks, evaluation, maker, times  # PERF: the matches get their memory, for new memory costs more than what is done to it
@@ -165,21 +168,42 @@ def run(
     return dataclasses.replace(matches, null_keys=null_count, waiting=open_matches, warnings=types.warnings)
 
 
-def _judged(compiled: Compiled, events: pa.Table, chunks: Iterator[Chunk], where: _Rows) -> Iterator[Chunk]:
-    """What HAVING leaves of the matches."""
-    table = events.select(compiled.layout.events.names)
+class _Judging:
+    """HAVING over a whole table, and what follows it."""
 
-    def shown(chunk: Chunk) -> Matches:
+    def __init__(self, compiled: Compiled, events: pa.Table, where: _Rows) -> None:
+        self._compiled = compiled
+        self._where = where
+        self._table = events.select(compiled.layout.events.names)
+        self._having = Having(compiled, compiled.layout.time)
+        self._first = 0
+
+    def read(self, first: int) -> None:
+        """The number of the first segment that is read next."""
+        self._first = first
+
+    def left(self, chunks: Iterator[Chunk], segments: Array) -> Iterator[Chunk]:
+        """Of the matches in what is being read those that meet the condition of HAVING: the judge of `Consuming`."""
+        return self._having.left(chunks, segments, self._shown_here)
+
+    def judged(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """What is given of the matches."""
+        return self._having.judged(chunks, self._shown, self._spans)
+
+    def _shown_here(self, chunk: Chunk) -> Matches:
+        return self._shown(dataclasses.replace(chunk, segments=chunk.segments + self._first))
+
+    def _shown(self, chunk: Chunk) -> Matches:
+        where = self._where
         rows = where.rows_of(where.grouped(chunk.segments, chunk.positions, np.diff(chunk.offsets)))
-        return Matches(compiled.layout, Ragged(chunk.offsets, chunk.positions, chunk.labels, rows), table)
+        return Matches(self._compiled.layout, Ragged(chunk.offsets, chunk.positions, chunk.labels, rows), self._table)
 
-    def spans(chunk: Chunk) -> tuple[Array, Array, Array]:
-        if compiled.consume is Consumption.PARTITION or where.places is None:
+    def _spans(self, chunk: Chunk) -> tuple[Array, Array, Array]:
+        where = self._where
+        if self._compiled.consume is Consumption.PARTITION or where.places is None:
             return chunk.segments.astype(np.int64), chunk.starts, chunk.ends
         starts, ends = (where.places[where.grouped(chunk.segments, positions)].astype(np.int64) for positions in (chunk.starts, chunk.ends))
         return np.zeros_like(starts), starts, ends
-
-    return Having(compiled, compiled.layout.time).judged(chunks, shown, spans)
 
 
 def _partitioned(compiled: Compiled, events: pa.Table, stream: Array | None, *, null_keys: str) -> tuple[Groups | None, _Rows, int]:
@@ -278,10 +302,12 @@ def grouped_chunks(
     cuts: Array,
     *,
     progress: Callable[[int, int], None] | None = None,
+    before: Callable[[int], None] | None = None,
 ) -> Iterator[Chunk]:
     """The matches in partitions that lie one after the other, read a step at a time; segments number the partitions.
 
-    rows: where the letter and time of each event stand, None: in their order. cuts: where each partition starts.
+    rows: where the letter and time of each event stand, None: in their order. cuts: where each partition starts. before: is told the first segment of
+    each step.
     """
     total = len(events) if rows is None else len(rows)
     for start, stop in _steps(total, STEP if rows is None else min(STEP, GATHERED), told=progress is not None):
@@ -290,6 +316,8 @@ def grouped_chunks(
         inside = cuts[first : int(np.searchsorted(cuts, stop, "left"))] - start
         continued = bool(inside[0] < 0)
         inside[0] = 0
+        if before is not None:
+            before(first)
         for chunk in evaluation.chunks(events.of(piece, cuts=inside, continued=continued)):
             chunk.segments[:] += first
             yield chunk

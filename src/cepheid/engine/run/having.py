@@ -3,7 +3,8 @@
 Comes in: chunks of all matches, as an evaluation makes them. Goes out: chunks of those that are given, or counted. What HAVING leaves out is no
 match, so what an evaluation otherwise does by itself comes after it: CONSUME BY, LIMIT and ANY, COUNT(*), equal rows of SELECT. NXT, LAST and MAX
 choose before HAVING, but among those that CONSUME BY leaves: with it they choose here too. So does RESTRICTED where matches may begin before the
-event that is read first.
+event that is read first. Where the evaluation can start a partition anew (`engine.evaluations.consuming`), it asks here which matches are left, and
+CONSUME BY and the strategy are its own.
 
 The cost is that of listing all matches, whatever LIMIT says; a trigger with more than `MAX_LISTED` is a LimitError. They are judged as they come, and
 none is kept that is not given, but where a strategy chooses here, and what SELECT has shown of a trigger. All is done in columns, but for a step of
@@ -49,7 +50,7 @@ class Having:
         self.compiled = compiled
         self._compute = None if having is None else Computation([having], time)
         self._projection = None if compiled.plan.count or compiled.plan.measures else _projection(compiled)
-        self._consumes = compiled.consume is not Consumption.NONE
+        self._consumes = compiled.consume is not Consumption.NONE and not compiled.restarts
         self._last: Array = np.zeros(0, np.int64)
 
     def judged(self, chunks: Iterator[Chunk], shown: Callable[[Chunk], Matches], spans: Spans) -> Iterator[Chunk]:
@@ -58,6 +59,8 @@ class Having:
         shown: gives a chunk as matches, without measures. spans: (owner, start, end) of each match, int64: what CONSUME BY looks at, which is
         the partition and positions in it, or 0 and places in the stream. Raises LimitError past MAX_LISTED, and MAX_COMPARED.
         """
+        if self.compiled.restarts:
+            return _filled(self._after(_filled(chunks)))
         choose = self.compiled.chooses
         listed = self._bounded(chunks)
         if choose is Strategy.RESTRICTED:
@@ -68,6 +71,12 @@ class Having:
         else:
             competing = (found.take(self._chosen(found, self._holds(shown(found)), choose, spans)) for found in _whole_triggers(listed))
         return _filled(self._after(_filled(competing)))
+
+    def left(self, chunks: Iterator[Chunk], segments: Array, shown: Callable[[Chunk], Matches]) -> Iterator[Chunk]:
+        """Of some chunks the matches that meet the condition: what `Consuming` asks for. segments: see there. Raises LimitError past MAX_LISTED."""
+        for chunk in self._bounded(chunks):
+            matches = shown(dataclasses.replace(chunk, segments=segments[chunk.segments].astype(np.int32)))
+            yield chunk.take(np.flatnonzero(self._holds(matches)))
 
     def _bounded(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         """The chunks that are not empty; raises LimitError for a trigger with more matches than are listed."""

@@ -162,7 +162,8 @@ class QueryState:
         self.interleaved = interleaved or compiled.interleaved
         self.options = options
         self.texts = Texts()
-        self.evaluation = compiled.evaluation(texts=self.texts, **options)
+        self.evaluation = self._new_evaluation()
+        self._reading: tuple[Batch, Array] | None = None  # what is being read, and which rows of it are kept, where the query restarts
         self._moved = 0, 0
         self.payload = Payload(self.layout.events if kept is None else kept)
         variant = options.get("variant")
@@ -183,7 +184,7 @@ class QueryState:
         # Places in the stream up to which events are used up: of all of them, or for each slot. A snapshot has none of it, for the next trigger
         # says it again.
         # With HAVING the evaluation goes on with them, for they may turn out not to be used up.
-        uses_up = compiled.consume if self._having is None else Consumption.NONE
+        uses_up = compiled.consume if self._having is None or compiled.restarts else Consumption.NONE
         self._consumed: Array | int | None = {Consumption.NONE: None, Consumption.ANY: -1}.get(uses_up, np.zeros(0, np.int64))
 
     def feed(
@@ -253,6 +254,7 @@ class QueryState:
         arrived = batch.arrived
         order = slice(None) if arrived.order is None else arrived.order
         kept = 0
+        self._reading = (batch, np.zeros(arrived.rows, np.bool_)) if self.compiled.restarts else None
         heeds = self.absences is not None and self.compiled.heeds_vetoes
         vetoed = self.absences.vetoes(batch.times, arrived) if self.absences is not None and heeds else None
 
@@ -261,14 +263,19 @@ class QueryState:
             for chunk in self.evaluation.chunks(
                 Events(batch.letters[order], batch.times[order], arrived.cuts, arrived.slots, vetoed=vetoed)
             ):
-                kept = kept if at_once and self._having is None else self._keep(batch, kept, self.evaluation.reached)
+                if self._reading is None and not (at_once and self._having is None):
+                    kept = self._keep(batch, kept, self.evaluation.reached)
                 yield chunk
 
         for chunk in made() if self._having is None else self._judged(self._having, made(), arrived.slots):
             given = chunk if self.absences is None else self.absences.given(chunk, batch.times, arrived)
             if len(given):
                 yield given
-        self._keep(batch, kept, len(self.evaluation.marked))
+        if self._reading is None:
+            self._keep(batch, kept, len(self.evaluation.marked))
+        else:
+            self._keep_read()
+            self._reading = None
         if self.compiled.valued:
             self.texts.collect(lambda: self._text_numbers(self.evaluation.dump()))
 
@@ -292,6 +299,30 @@ class QueryState:
 
         return having.judged(chunks, lambda chunk: self.shown(chunk, slots), spans)
 
+    def _new_evaluation(self) -> AnyEvaluation:
+        return self.compiled.evaluation(texts=self.texts, judge=self._left, **self.options)
+
+    def _left(self, chunks: Iterator[Chunk], segments: Array) -> Iterator[Chunk]:
+        """Of the matches in what is being read those that meet the condition of HAVING: the judge of `Consuming`."""
+        assert self._having is not None
+        assert self._reading is not None
+        slots = self._reading[0].arrived.slots
+
+        def shown(chunk: Chunk) -> Matches:
+            self._keep_read()
+            return self.shown(chunk, slots, consumes=False)
+
+        return self._having.left(chunks, segments, shown)
+
+    def _keep_read(self) -> None:
+        """Keep the events that are marked by now of what is being read, in whatever order."""
+        assert self._reading is not None
+        batch, kept = self._reading
+        marked = self.evaluation.marked.view(np.bool_)
+        if len(found := np.flatnonzero(marked & ~kept[: len(marked)])):
+            kept[found] = True
+            self._keep_rows(batch, found)
+
     def named(self, batch: Batch, last: Chunk) -> Match:
         """The first match of a chunk of `chunks(.., at_once=True)`, after which nothing more is read."""
         if self._having is None:  # with it they are kept
@@ -302,12 +333,17 @@ class QueryState:
         """Keep the marked events among the rows from `first` on, as the evaluation reads them; returns where to go on."""
         if first >= stop:
             return first
-        arrived, marked = batch.arrived, self.evaluation.marked
+        marked = self.evaluation.marked
         found = first + marked[first:stop].nonzero()[0]
         # The last row is being read, and may become marked.
         on = stop if marked[stop - 1] else stop - 1
-        if not len(found):
-            return on
+        if len(found):
+            self._keep_rows(batch, found)
+        return on
+
+    def _keep_rows(self, batch: Batch, found: Array) -> None:
+        """Keep some events, by their rows as the evaluation reads them."""
+        arrived = batch.arrived
         rows = found if arrived.order is None else arrived.order[found]
         segments = arrived.cuts.searchsorted(found, "right") - 1
         kept = self._columns_of(batch, rows)
@@ -316,7 +352,6 @@ class QueryState:
         self.payload.append(kept, slots, positions, shown, batch.times[rows])
         if self.compiled.earlier and isinstance(kept, pa.Table):
             self._keep_begins(kept, slots, positions)
-        return on
 
     def _keep_begins(self, events: pa.Table, slots: Array, positions: Array) -> None:
         """Keep a row for the place where each of some events begins, if there is none: a match may begin there, and shows when."""
@@ -373,15 +408,17 @@ class QueryState:
         chunk = dataclasses.replace(found.chunk, segments=segments.astype(np.int32))
         return self.measured(self.shown(counted(chunk) if self.compiled.counts_later else chunk, slots))
 
-    def shown(self, found: Chunk, slots: Array) -> Matches:
-        """A chunk as matches, without measures, in its order; slots: of its segments."""
+    def shown(self, found: Chunk, slots: Array, *, consumes: bool = True) -> Matches:
+        """A chunk as matches, without measures, in its order; slots: of its segments. consumes: what they use up is used up."""
         offsets, positions, labels, segments = found.offsets, found.positions, found.labels, found.segments
         layout, payload = self.layout, self.payload
         if not len(segments):
             return layout.nothing
         rows = payload.find(slots[segments], np.diff(offsets), positions)
         triggers = payload.places[rows[offsets[1:] - 1]]
-        if isinstance(self._consumed, int):
+        if not consumes:
+            pass
+        elif isinstance(self._consumed, int):
             self._consumed = int(triggers.max())
         elif self._consumed is not None:
             np.maximum.at(self._fitted(self._consumed), slots[segments], triggers)
@@ -419,7 +456,7 @@ class QueryState:
         busy = self.partitions.slots - int(np.count_nonzero(idle < self.partitions.slots))
         if self.evaluation.wasteful and (2 * busy < self._moved[0] or self.evaluation.memory_usage() > 2 * self._moved[1]):
             # Pools only grow: after a burst of keys the state moves into fresh ones of the size that it has now.
-            fresh = self.compiled.evaluation(texts=self.texts, **self.options)
+            fresh = self._new_evaluation()
             fresh.load(self.evaluation.dump())
             self.evaluation = fresh
             # Where that gives little back, for each key has the least room, it is tried again when there are half as many keys, or twice the bytes.

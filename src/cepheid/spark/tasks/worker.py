@@ -261,7 +261,8 @@ class TaskRun:
         self.positional = compiled.positional
         self.texts = Texts()
         (self.reader,) = compiled.readers(self.texts)
-        self.evaluation = compiled.evaluation(texts=self.texts)
+        self.evaluation = compiled.evaluation(texts=self.texts, judge=self._left)
+        self.shown: Callable[[Chunk], Matches] | None = None  # the matches of the batch that is being read
         reads = pa.schema([(name, schema.field(column).type) for name, column in task.reads])
         self.lags = SortedLags(compiled.lags, reads) if compiled.lags else None
         self.window = compiled.window
@@ -272,7 +273,7 @@ class TaskRun:
         self.kept = Kept(self.layout.events)
         self.base = 0
         self.having = Having(compiled, self.layout.time) if compiled.plan.having is not None else None
-        self.consumes = self.having is None and compiled.consume is not Consumption.NONE
+        self.consumes = (self.having is None or compiled.restarts) and compiled.consume is not Consumption.NONE
         self.fresh = 0  # least position of the open key that no match has used up
         self.ahead = compiled.looks_ahead
         self.held: list[pa.RecordBatch] = []
@@ -320,13 +321,14 @@ class TaskRun:
         events = self._events(batch, positions)
         last: Chunk | None = None
         read = Events(letters, times, cuts, continued=continued)
+        self.shown = lambda chunk: self._matches(chunk, batch, events, origins)
         chunks = self.evaluation.chunks(read)
         if own is not None:
             chunks = (ending_in(chunk, own, origins) for chunk in chunks)
         if self.having is not None:
             if not continued:
                 self.having.moved_on(NOTHING)
-            chunks = self.having.judged(chunks, lambda chunk: self._matches(chunk, batch, events, origins), spans)
+            chunks = self.having.judged(chunks, self.shown, spans)
         for found in chunks:
             yield from self._output(self._matches(found, batch, events, origins))
             last = found if len(found) else last
@@ -334,6 +336,12 @@ class TaskRun:
             self.having.moved_on(len(cuts) - 1)
         self._keep(events, times, origins, cuts, last, continued=continued)
         self.base = batch.num_rows - int(origins[-1])
+
+    def _left(self, chunks: Iterator[Chunk], segments: Array) -> Iterator[Chunk]:
+        """Of the matches in what is being read those that meet the condition of HAVING: the judge of `Consuming`."""
+        assert self.having is not None
+        assert self.shown is not None
+        return self.having.left(chunks, segments, self.shown)
 
     def _said(self, batch: pa.RecordBatch, positions: Callable[[], Array], cuts: Array, *, continued: bool) -> Array:
         """What the events say: their letters, and the values that guards read."""

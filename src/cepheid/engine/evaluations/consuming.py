@@ -1,0 +1,324 @@
+"""CONSUME BY PARTITION decided from outside: a strategy chooses in a partition that starts anew behind a trigger of which HAVING leaves a match.
+
+The order of a query is CONSUME BY, the strategy, HAVING. What HAVING leaves out uses nothing up; so an evaluation cannot consume by itself. From the
+event behind a trigger that uses up, what competes is all that the evaluation inside finds in the events from there on, read as a new partition. So
+the evaluation inside never consumes, and chooses by its own means. It reads each partition in pieces; what it gives is judged. Up to the first
+trigger of which something is left, all is as it should be. What was read behind that trigger is forgotten, the partition is released, and the next
+piece begins behind the trigger. Pieces of all partitions are read together, a round at a time. They grow while nothing is used up, and are twice as
+long as it took to the last trigger otherwise: so each event is read two or three times, but for the first piece.
+
+A piece for each such trigger would cost more than its events where they are many. Of a piece it is known which triggers something would be left of
+if the first one had used nothing up, and most of those that are next are among them. So what is behind each of these is read at once, as partitions
+of their own: each says where the next trigger would be, and the true ones are found from one to the next.
+
+It stands inside what makes letters (trackers, numbers), for these see all events of a partition. Patterns that look at all events by evaluations of
+their own (negated and nested ones that compare events) are not read in this way: `engine.run.having` lists their matches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.engine.evaluations.base import Around, Chunk, collect
+from cepheid.engine.memory.checks import demand, fitting, inside, numbers
+from cepheid.engine.memory.pools import NUMBER_LIMIT, offsets_of, ragged
+from cepheid.engine.memory.stored import Stored
+from cepheid.records import record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping
+
+    from cepheid.engine.evaluations.base import AnyEvaluation
+    from cepheid.engine.evaluations.events import Events
+    from cepheid.engine.memory.pools import Array
+
+    Judge = Callable[[Iterator[Chunk], Array], Iterator[Chunk]]
+
+FIRST_PIECE = 64
+"""Events in the first piece of a partition."""
+
+FIRST_LISTED = 8
+"""The same where all matches are listed, of which there may be twice as many with each event."""
+
+LISTED = 2_048
+"""Matches of a piece up to which a longer one is read, where all are listed."""
+
+LONGEST_PIECE = 1 << 16
+"""Events in a piece, at most."""
+
+FEW = 16
+"""Partitions that are read together, up to which it costs much to read a piece of each for one trigger."""
+
+ENOUGH = 3
+"""Triggers of a piece from which on what is behind each of them is read at once."""
+
+DEAR = 12
+"""How often each event is read then, at most and on average."""
+
+MARKS = 32
+"""Events of matches for each event of a piece, up to which longer pieces are read: where nothing is used up matches may be long."""
+
+SECTION = "consuming"
+
+
+@record
+class _Piece:
+    """What is read together, for each segment: its first row in the batch, its events, where it begins in its partition, and the segment of this."""
+
+    rows: Array
+    lengths: Array
+    low: Array
+    segments: Array
+
+
+class _Left:
+    """Of which triggers something is left, in the segments of a piece.
+
+    first: for each segment the position of the first one, -1 without any. matches, marks: how many were judged, and the events of all.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.first: Array = np.full(count, -1, np.int64)
+        self.marks = 0
+        self.matches = 0
+        self._seen: list[tuple[Array, Array]] = []
+
+    def see(self, segments: Array, ends: Array) -> Array:
+        """Some matches that are left, by their segments and ends, in the order of these; returns the numbers of those of first triggers."""
+        self._seen.append((segments, ends))
+        begins = np.flatnonzero(np.diff(segments, prepend=-1))
+        fresh = begins[self.first[segments[begins]] < 0]
+        self.first[segments[fresh]] = ends[fresh]
+        return np.flatnonzero(ends == self.first[segments])
+
+    def of(self, segment: int) -> Array:
+        """The triggers of a segment, ascending."""
+        return np.unique(np.concatenate([ends[segments == segment] for segments, ends in self._seen]))
+
+
+class Consuming(Around):
+    """An evaluation of partitions that start anew where its judge leaves a match of a trigger; the same interface.
+
+    evaluation: without consumption. judge: of some chunks of matches those
+    that are left; it gets for each of their segments that of `chunks`. lists: whether all matches are listed. rereads: whether to
+    read an event costs little. Gives what is left of the
+    triggers that compete: that of one segment as it is made, of several when all have been read.
+    """
+
+    def __init__(self, evaluation: AnyEvaluation, judge: Judge, *, lists: bool, rereads: bool) -> None:
+        super().__init__(evaluation)
+        self._judge = judge
+        self._lists = lists
+        self._first = FIRST_LISTED if lists else FIRST_PIECE
+        self._dear = DEAR if rereads else 0
+        self._marked: Array = np.zeros(0, np.uint8)
+        # By slot: the position from which matches may start, and how many events from there on have been read.
+        self._low: Array = np.zeros(0, np.int64)
+        self._done: Array = np.zeros(0, np.int64)
+        self._open = 0  # the slot of the last segment, of those that come without
+
+    @property
+    def marked(self) -> Array:
+        """uint8 per row of the last batch: 1 where the event may appear in a match."""
+        return self._marked
+
+    @property
+    def reached(self) -> int:
+        """How many rows of the last batch the matches given so far may show."""
+        return len(self._marked)
+
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, as `Evaluation.chunks`: in the order of segments, and in each in that of the events that end matches."""
+        self._marked = np.zeros(len(events), np.uint8)
+        count = len(events.cuts) if len(events) else 0
+        lengths = np.diff(events.cuts, append=len(events))
+        kept = bool(count) and int(events.slots[0]) >= 0
+        slots = events.slots.astype(np.int64) if kept else self._borrowed(lengths, continued=events.continued)
+        self._fit(int(slots.max(initial=-1)) + 1)
+        found = self._rounds(events, slots, events.cuts.copy(), events.cuts + lengths)
+        if count <= 1:
+            yield from found
+        else:
+            every = list(found)
+            if every:
+                chunk = collect(every)
+                yield chunk.take(np.argsort(chunk.segments, kind="stable"))
+        if not kept and count:
+            others = slots[:-1][slots[:-1] >= 0]
+            self.release(others)
+
+    def _borrowed(self, lengths: Array, *, continued: bool) -> Array:
+        """Slots for segments that come without: for the last, which may go on, and for those that are read in several pieces; -1 for the others."""
+        slots = np.full(len(lengths), -1, np.int64)
+        if not len(lengths):
+            return slots
+        lasting = np.flatnonzero(lengths > self._first)
+        lasting = np.union1d(lasting, [len(lengths) - 1])
+        slots[lasting] = np.setdiff1d(np.arange(len(lasting) + 1), [self._open])[: len(lasting)]
+        if continued:
+            slots[0] = self._open
+        else:
+            self._fit(self._open + 1)
+            self.release(np.array([self._open]))
+        self._open = int(slots[-1])
+        return slots
+
+    def _fit(self, count: int) -> None:
+        """Room for so many slots."""
+        if count > len(self._low):
+            more = np.zeros(max(count, 2 * len(self._low)) - len(self._low), np.int64)
+            self._low, self._done = np.append(self._low, more), np.append(self._done, more)
+        self.evaluation.ensure_slots(count)
+
+    def _rounds(self, events: Events, slots: Array, rows: Array, stops: Array) -> Iterator[Chunk]:
+        """A piece of each partition after the other, until all have been read. rows, stops: of the segments; `rows` moves on."""
+        owners = np.where(slots >= 0, slots, len(self._low) + np.arange(len(slots)))
+        names, owners = np.unique(owners, return_inverse=True)
+        known = names < len(self._low)
+        low, done = (np.zeros(len(names), np.int64) for _ in range(2))
+        low[known], done[known] = self._low[names[known]], self._done[names[known]]
+        sizes = np.where(done > 0, 1 if self._lists else self._first, self._first)
+        active = np.flatnonzero(rows < stops)
+        while len(active):
+            # The segments of one partition wait for each other.
+            now = np.sort(active[np.unique(owners[active], return_index=True)[1]])
+            mine, ahead = owners[now], stops[now] - rows[now]
+            lengths = np.where(slots[now] >= 0, np.minimum(sizes[mine], ahead), ahead)
+            left = _Left(len(now))
+            piece = _Piece(rows[now], lengths, low[mine], now)
+            for chunk, own in self._read(events, piece, slots[now], left):
+                yield dataclasses.replace(chunk, segments=now[own].astype(np.int32))
+            anew = left.first >= 0
+            taken = left.first - low[mine] + 1  # events from the first that competes to the trigger
+            rows[now] += np.where(anew, taken - done[mine], lengths)
+            done[mine] = np.where(anew, 0, done[mine] + lengths)
+            low[mine] = np.where(anew, left.first + 1, low[mine])
+            again = slots[now[anew]]
+            self.evaluation.release(again[again >= 0])
+            listed = left.matches // len(now) if self._lists else 0
+            longer = 2 * lengths if listed <= LISTED else lengths // 2 if listed <= 8 * LISTED else 1
+            sizes[mine] = np.clip(np.where(anew, 2 * taken, longer), 1, LONGEST_PIECE)
+            if len(now) <= FEW and listed <= LISTED:
+                for number in np.flatnonzero(anew).tolist():
+                    segment, owner = int(now[number]), int(mine[number])
+                    rest = slice(int(rows[segment]), int(stops[segment]))
+                    read = yield from self._behind(events, segment, rest, left.of(number), int(sizes[owner]))
+                    rows[segment] += read
+                    low[owner] += read
+                    if 2 * read >= lengths[number]:
+                        times = 4 if left.marks <= MARKS * int(lengths.sum()) else 1
+                        sizes[owner] = min(times * max(int(lengths[number]), self._first), LONGEST_PIECE)
+            active = active[rows[active] < stops[active]]
+        self._low[names[known]], self._done[names[known]] = low[known], done[known]
+
+    def _behind(self, events: Events, segment: int, rest: slice, triggers: Array, reach: int) -> Generator[Chunk, None, int]:
+        """Go on in a partition that starts anew behind a trigger, from one to the next; returns how many events were read.
+
+        rest: the rows of its segment behind that trigger. triggers: that one, and those after it as they would be if it had used nothing up. reach:
+        how many events to read behind each.
+        """
+        starts = triggers + 1
+        row, stop, low = int(rest.start), int(rest.stop), int(starts[0])
+        behind = row + starts - low
+        lengths = np.minimum(reach, stop - behind)
+        starts, behind, lengths = starts[lengths > 0], behind[lengths > 0], lengths[lengths > 0]
+        if len(starts) < ENOUGH or int(lengths.sum()) > self._dear * int(behind[-1] + lengths[-1] - row):
+            return 0
+        left = _Left(len(starts))
+        found = list(self._read(events, _Piece(behind, lengths, starts, np.full(len(starts), segment)), np.full(len(starts), -1), left))
+        self.evaluation.release(np.array([-1]))  # the last of them, which a snapshot would have
+        places = {start: place for place, start in enumerate(starts.tolist())}
+        following = (left.first + 1).tolist()
+        chosen = np.zeros(len(starts), np.bool_)
+        start = low
+        while (place := places.get(start)) is not None and following[place] > 0:
+            chosen[place] = True
+            start = following[place]
+        for chunk, own in found:
+            those = np.flatnonzero(chosen[own])
+            if len(those):
+                yield dataclasses.replace(chunk.take(those), segments=np.full(len(those), segment, np.int32))
+        return start - low
+
+    def _read(self, events: Events, piece: _Piece, slots: Array, left: _Left) -> Iterator[tuple[Chunk, Array]]:
+        """What is left of the first trigger of each segment of a piece of which something is left, and the segment in the piece of each match."""
+        if len(piece.rows) == 1:
+            index: Array | slice = slice(int(piece.rows[0]), int(piece.rows[0] + piece.lengths[0]))
+        else:
+            index = ragged(piece.rows, piece.lengths)[1]
+        read = events.of(index, cuts=offsets_of(piece.lengths)[:-1], slots=slots.astype(np.int32))
+
+        def made() -> Iterator[Chunk]:
+            for chunk in self.evaluation.chunks(read):
+                self._mark(index)
+                if len(chunk):
+                    left.marks += len(chunk.positions)
+                    left.matches += len(chunk)
+                    yield dataclasses.replace(
+                        chunk, positions=chunk.positions + np.repeat(piece.low[chunk.segments], np.diff(chunk.offsets))
+                    )
+
+        for chunk in self._judge(made(), piece.segments):
+            if len(chunk):
+                those = left.see(chunk.segments, chunk.ends)
+                if len(those):
+                    yield (chunk, chunk.segments) if len(those) == len(chunk) else (chunk.take(those), chunk.segments[those])
+        self._mark(index)
+
+    def _mark(self, rows: Array | slice) -> None:
+        """Mark what the evaluation has marked in these rows of the batch."""
+        marked = self.evaluation.marked
+        if isinstance(rows, slice):
+            self._marked[rows] |= marked
+        else:
+            self._marked[rows[marked.view(np.bool_)]] = 1
+
+    def held(self) -> tuple[Array, Array] | None:
+        """(slot, position) of each event that a later match may show, None: what bounds the matches says it."""
+        held = self.evaluation.held()
+        return held if held is None else (held[0], held[1] + self._low[held[0]])
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots."""
+        slots = np.asarray(slots, np.int64)
+        self.evaluation.release(slots)
+        slots = slots[slots < len(self._low)]
+        self._low[slots] = self._done[slots] = 0
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        self._fit(count)
+
+    def memory_usage(self) -> int:
+        """Bytes of the run state."""
+        return int(self._low.nbytes + self._done.nbytes + self._marked.nbytes) + super().memory_usage()
+
+    def dump(self) -> Mapping[str, Any]:
+        """The live state as named sections, with (slot, position from which matches may start, events read since) of each partition."""
+        slots = np.flatnonzero((self._low > 0) | (self._done > 0))
+        lines = np.column_stack([slots, self._low[slots], self._done[slots]])
+        return {**self.evaluation.dump(), SECTION: lines.astype("<i8").tobytes()}
+
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
+        """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
+        with fitting(f"its section `{SECTION}` does not fit"):
+            named, low, done = numbers(sections, SECTION, width=3).T
+            demand(
+                inside(named, 0, NUMBER_LIMIT),
+                named[1:] > named[:-1],
+                inside(low, 0, NUMBER_LIMIT),
+                inside(done, 0, NUMBER_LIMIT),
+                low + done > 0,
+            )
+            slots, own = named, None
+            if stored is not None:
+                slots = stored.every(named, low + done)
+                seen = np.zeros(len(stored.named), np.int64)
+                seen[stored.rows(named)] = done
+                own = Stored(stored.named, stored.slots, seen)
+        self.evaluation.load(sections, own)
+        self._fit(int(slots.max(initial=-1)) + 1)
+        self._low[slots], self._done[slots] = low, done
