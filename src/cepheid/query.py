@@ -272,7 +272,7 @@ class Query:
         source, compiled = asked.source, self.compiled(asked.source.schema)
         options = {**asked.of_table, "sample": sample, "progress": progress, "max_bytes": allowed}
         if isinstance(source.events, pa.Table) and not compiled.layers:
-            return batch.run(compiled, source.events, **options).with_origin(source.origin)
+            return batch.run(compiled, source.events, **options, ties=source.streams is None and not asked.order).with_origin(source.origin)
         numbered = Numbered.of(compiled)
         if isinstance(source.events, pa.Table):
             types = NamedTypes(compiled.plan)

@@ -46,13 +46,18 @@ EVENTS = pa.table(
 )
 
 
+def of_types(warnings: tuple[str, ...]) -> tuple[str, ...]:
+    """Without that about equal times, which only a query that runs alone over a table gives."""
+    return tuple(warning for warning in warnings if "the same time" not in warning)
+
+
 def same(ours, theirs):
     """Whether two results are equal in all that users see."""
     return (
         ours == theirs
         and ours.to_arrow(events=True).equals(theirs.to_arrow(events=True))
         and ours.undecided == theirs.undecided
-        and (ours.null_keys, ours.warnings) == (theirs.null_keys, theirs.warnings)
+        and (ours.null_keys, ours.warnings) == (theirs.null_keys, of_types(theirs.warnings))
     )
 
 

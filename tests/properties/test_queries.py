@@ -29,6 +29,11 @@ FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "absence": ABSENT}
 COMPARED = re.compile(r"(?<=[<>=] )-?\d+\b(?!\s*(?:EVENTS|s\b|ms\b))")
 
 
+def of_types(warnings: tuple[str, ...]) -> tuple[str, ...]:
+    """Without that about equal times, which only a query that runs alone over a table gives."""
+    return tuple(warning for warning in warnings if "the same time" not in warning)
+
+
 def copies(rng: random.Random, text: str, count: int) -> list[str]:
     """The query with other constants."""
     return [text, *(COMPARED.sub(lambda _: str(rng.randint(-1, 4)), text) for _ in range(count))]
@@ -76,7 +81,7 @@ def test_each_query_has_its_own_matches(fragment: str, cases: int, seed: int, mo
         for name, own in alone.items():
             assert rows_of(whole[name]) == rows_of(own), f"{name}\n{text}"
             assert rows_of(whole[name].undecided) == rows_of(own.undecided), f"{name}\n{text}"
-            assert (whole[name].null_keys, whole[name].warnings) == (own.null_keys, own.warnings), f"{name}\n{text}"
+            assert (whole[name].null_keys, whole[name].warnings) == (own.null_keys, of_types(own.warnings)), f"{name}\n{text}"
             assert pushed[name] == rows_of(own), f"{name}\n{text}"
             for shown in (False, True):
                 ours, theirs = (str(each.to_arrow(events=shown).to_pylist()) for each in (whole[name], own))  # NaN differs from itself

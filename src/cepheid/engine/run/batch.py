@@ -16,6 +16,7 @@ from cepheid.engine.evaluations.absence import Ends, any_vetoed, longest, undeci
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.chosen_count import counted
 from cepheid.engine.evaluations.events import Events
+from cepheid.engine.input import equal_times
 from cepheid.engine.input.keys import group, key_codes, key_table
 from cepheid.engine.input.lags import lagged_table
 from cepheid.engine.input.named_types import NamedTypes
@@ -113,15 +114,16 @@ def run(
     variant: str | None = None,
     progress: Callable[[int, int], None] | None = None,
     max_bytes: int | None = None,
+    ties: bool = False,
 ) -> Matches:
     """The matches of a query over a table.
 
     events: has the schema that the query was compiled for. sort: put unsorted events in order (stably) instead of an error. order: columns that
     decide between events of equal time, before the row order. null_keys: "drop" or "group". until: up to which time the table is complete, None
     for its greatest time, "end" where nothing will follow: what must not follow a match is known until then. sample: of each trigger at most so
-    many matches, spread over all of them. progress: called with (rows done, rows). max_bytes: what the matches may take, see `Allowance`.
-    Raises InputError for NULL or unsorted times, SchemaError for unknown `order` columns, LimitError past max_bytes. Linear in rows and output,
-    but for sorting.
+    many matches, spread over all of them. progress: called with (rows done, rows). max_bytes: what the matches may take, see `Allowance`. ties: warn
+    where the order of rows of equal times decides. Raises InputError for NULL or unsorted times, SchemaError for unknown `order` columns, LimitError
+    past max_bytes. Linear in rows and output, but for sorting.
     """
     times, stream = ordered(compiled.schema, events, sort=sort, order=order)
     groups, where, null_count = _partitioned(compiled, events, stream, null_keys=null_keys)
@@ -135,7 +137,10 @@ def run(
         )
     )
     types = NamedTypes(compiled.plan, compiled.programs, derived=True, group_nulls=null_keys == "group")
-    types.see(events, [each.letters for each in (read, *negated)], readers)
+    all_letters = [each.letters for each in (read, *negated)]
+    types.see(events, all_letters, readers)
+    unordered = equal_times.warnings_of(compiled, events, times, all_letters, where.rows, where.cuts) if ties else ()
+    warnings = (*types.warnings, *unordered)
     followers = _followers(compiled, negated, events, times, where, variant=variant, texts=texts)
     vetoed = _vetoed_rows(compiled, followers, times, where) if followers and compiled.heeds_vetoes else None
     having = _Judging(compiled, events, where) if compiled.judges else None
@@ -157,15 +162,22 @@ def run(
         chunks, maker = having.judged(chunks), None
     found = Allowance(max_bytes).collect(chunks, maker, named=lambda chunk: _matches(compiled, events, chunk, where)[0])
     if not compiled.absences:
-        del read, chunks, evaluation, maker, times  # PERF: the matches get their memory, for new memory costs more than what is done to it
-        return dataclasses.replace(_matches(compiled, events, found, where), null_keys=null_count, warnings=types.warnings)
+        del (
+            read,
+            all_letters,
+            chunks,
+            evaluation,
+            maker,
+            times,
+        )  # PERF: the matches get their memory, for new memory costs more than what is done to it
+        return dataclasses.replace(_matches(compiled, events, found, where), null_keys=null_count, warnings=warnings)
     found = chunk_of(found)
     given, waiting = (found.take(those) for those in _decided(compiled, followers, times, found, where, until=until))
     if compiled.counts_later:
         given, waiting = counted(given), counted(waiting)
     open_matches = _matches(compiled, events, waiting, where)
     matches = _matches(compiled, events, given, where)
-    return dataclasses.replace(matches, null_keys=null_count, waiting=open_matches, warnings=types.warnings)
+    return dataclasses.replace(matches, null_keys=null_count, waiting=open_matches, warnings=warnings)
 
 
 class _Judging:
