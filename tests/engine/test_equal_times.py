@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine.input import equal_times
+from cepheid.engine.run import equal_times
 
 
 def events(*rows: tuple[str, int, int]) -> pa.Table:

@@ -178,9 +178,20 @@ class ExpressionBinder:
         if self.local is not None:
             raise self._not_local(f"{node.variable}.${node.attribute}", node.span, self.local)
         self.scope.supplier(node)
+        if self.lag:
+            return self._lagged_system(node)
         if node.attribute == "index":
             return Index(node.variable, INT64, node.previous)
         return self.time(node.variable, node.span, previous=node.previous)
+
+    def _lagged_system(self, node: syntax.System) -> Expression:
+        """`lag(x.$time, n)` is the time column of the event n before; of `lag(x.$index, n)` everybody knows the answer."""
+        column = self.context.schema.time_column
+        if node.attribute == "index":
+            raise self.error("`lag` of `$index` is the position itself", node.span, f"write {node.variable}.$index - {self.lag}")
+        if column is None:
+            return self.time(node.variable, node.span)
+        return self.field(node.variable, (column,), node.span, self.scope.supplier(node))
 
     def time(self, variable: str, span: Span, *, previous: bool = False) -> Expression:
         """The event time of a variable; raises BindError where the events have none."""
@@ -274,7 +285,7 @@ class ExpressionBinder:
         argument, *number = node.arguments
         if isinstance(argument, syntax.Call) and argument.name.lower() == "lag":
             raise self.error("`lag` of `lag`", argument.span, "add the numbers of events: lag(lag(x.a), 2) is lag(x.a, 3)")
-        is_attribute = isinstance(argument, syntax.Attribute) and not argument.previous
+        is_attribute = isinstance(argument, syntax.Attribute | syntax.System) and not argument.previous
         if not is_attribute and (self.local is None or not isinstance(argument, syntax.Word)):
             name = argument.name if isinstance(argument, syntax.Word) else ""
             owners = self.scope.owners(name)

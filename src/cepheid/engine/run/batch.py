@@ -16,7 +16,6 @@ from cepheid.engine.evaluations.absence import Ends, any_vetoed, longest, undeci
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.chosen_count import counted
 from cepheid.engine.evaluations.events import Events
-from cepheid.engine.input import equal_times
 from cepheid.engine.input.keys import group, key_codes, key_table
 from cepheid.engine.input.lags import lagged_table
 from cepheid.engine.input.named_types import NamedTypes
@@ -26,6 +25,7 @@ from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.output.marks import Even, Ragged
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.output.measures import measured
+from cepheid.engine.run import equal_times
 from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.beginnings import PLACE, begun
 from cepheid.engine.run.having import Having
