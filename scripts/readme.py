@@ -57,7 +57,12 @@ def blocks(readme: str) -> list[Block]:
 def build_wheel(folder: Path) -> Path:
     """Build the wheel from the source distribution, with the kernel that `make setup` compiled from the same sources; return the wheel's path."""
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    environment = {**os.environ, "CEPHEID_REQUIRE_COMPILED": "1", "CEPHEID_BUILD_CHECKED": "0", "CEPHEID_COMPILED": str(ROOT / "src/cepheid/kernel")}
+    environment = {
+        **os.environ,
+        "CEPHEID_REQUIRE_COMPILED": "1",
+        "CEPHEID_BUILD_CHECKED": "0",
+        "CEPHEID_COMPILED": str(ROOT / "src/cepheid/kernel"),
+    }
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{done.stdout}\n{done.stderr}\nreadme: the wheel does not build")

@@ -10,11 +10,16 @@ import pytest
 
 from cepheid.spark.session import SMALL_MACHINE, local_session, prepare_environment
 
+CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 TEST_SETTINGS = {
     # They are over before code that is compiled to the last pays. But what is compiled must fit: Java's 48 MB were full after a few minutes.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
-    # Small jobs: the plans and their checks cost more than the rows.
+    # Small jobs: the plans and their checks cost more than the rows, and so does the code that is generated for each plan.
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # The usual one asks `readlink`, a process, about each file of a checkpoint.
+    "spark.sql.streaming.checkpointFileManagerClass": f"{CHECKPOINTING}.FileSystemBasedCheckpointFileManager",
     "spark.default.parallelism": "2",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "700",
@@ -28,6 +33,17 @@ def spark():
     session = local_session(cores=2, memory="2g", app_name="cepheid-tests", settings=TEST_SETTINGS)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def generated(spark):
+    """The session, for many rows: with the code that Spark generates."""
+    settings = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name in settings:
+        spark.conf.set(name, TEST_SETTINGS[name])
 
 
 @pytest.fixture(scope="session")

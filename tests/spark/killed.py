@@ -80,6 +80,7 @@ def drive(folder: Path) -> None:
 
     # A task may fail three times: local mode allows none otherwise.
     settings = {"spark.master": "local[2,4]", "spark.sql.shuffle.partitions": "2", "spark.ui.showConsoleProgress": "false"}
+    settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}  # for small jobs
     spark = local_session(cores=2, memory="700m", app_name="exactly-once", settings=settings)
     events = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     queries = {name: cepheid.query(QUERIES[name]) for name in json.loads((folder / "queries").read_text())}

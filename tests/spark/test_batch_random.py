@@ -173,21 +173,9 @@ def random_case(seed, fragment):
             return query, table
 
 
-@pytest.fixture
-def interpreted(spark):
-    """Compiling a hundred patterns' predicates takes longer than evaluating them on a few thousand rows."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    before = {name: spark.conf.get(name) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # with CEPHEID_CASES=2000; a test that is cut off inside a call of Spark breaks those after it
-def test_many_patterns_in_one_job(interpreted, cases, seed):
+def test_many_patterns_in_one_job(spark, cases, seed):
     """Of every fragment so many; a job has patterns of several, for it costs more than they do."""
     # Where positions are compared, 3 to 15 of 50 match (60 draws); elsewhere 14 and more.
     wanted = {name: cases // (2 if name == "engine" else 4 if fragment.index else 8) for name, fragment in FRAGMENTS.items()}
@@ -195,7 +183,7 @@ def test_many_patterns_in_one_job(interpreted, cases, seed):
     matched = Counter()
     for position in range(0, len(made), 100):
         piece = made[position : position + 100]
-        answers = evaluate_many(interpreted, [(query, table) for _, query, table in piece])
+        answers = evaluate_many(spark, [(query, table) for _, query, table in piece])
         for (name, query, table), found in zip(piece, answers, strict=True):
             assert found == expected(query, table), (name, query.text, table.to_pylist())
             matched[name] += bool(found)

@@ -120,10 +120,10 @@ def test_the_traps_are_in_the_data(flights: pd.DataFrame, weather: pd.DataFrame)
 
 @pytest.mark.timeout(900)  # five jobs over the whole year; a busy machine may need minutes
 def test_the_demo_on_spark(
-    spark: Any, tmp_path: Path, flights: pd.DataFrame, weather: pd.DataFrame, capsys: pytest.CaptureFixture[str]
+    generated: Any, tmp_path: Path, flights: pd.DataFrame, weather: pd.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What `make demo` writes and prints."""
-    demo.report(spark, tmp_path)
+    demo.report(generated, tmp_path)
     printed = capsys.readouterr().out
 
     def written(name: str) -> Any:

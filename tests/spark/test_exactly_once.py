@@ -35,7 +35,7 @@ def test_a_killed_driver_goes_on_from_its_checkpoint_and_a_killed_worker_is_repl
     """One stream, for each start of a driver takes its time: first drivers are killed, then workers of the last one. `make kills` has many."""
     chance = random.Random(f"{seed}/driver")
     # More than it can read before the last kill, however fast it is: it must not end before.
-    stream = streams(chance, FILES_OF_A_KILL * kills + 2 * FILES_OF_A_KILL * kills)
+    stream = streams(chance, 2 * FILES_OF_A_KILL * kills)
     inside = stream.kill_drivers(kills, chance)
     sys.stdout.write(f"{kills} of the driver, {inside} inside a micro-batch\n")
     killed = stream.kill_workers(kills, chance)
