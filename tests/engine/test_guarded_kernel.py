@@ -418,12 +418,16 @@ def test_choices_in_long_streams_pass_many_windows() -> None:
 def test_choices_in_large_windows_with_starts_out_of_order(name: str, strategy: Strategy) -> None:
     rng, texts = random.Random(f"{SEED} chosen {name}"), Texts()
     program = ChoiceProgram(ALL_CHAINS[name], strategy, None)
-    rows = [Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(120)]
-    for window, variants in ((40, available()), (None, FAST)):
-        wanted = matches_of(GuardedChoice(program, window=window), rows, texts=texts)
-        assert len(wanted) > 5
-        for variant in variants:
-            assert matches_of(GuardedChoiceRun(program, window=window, variant=variant), rows, texts=texts) == wanted
+    drawn = Enough(1, triggers=5)  # a stream may have none
+    for _ in drawn:
+        rows = [
+            Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(120)
+        ]
+        for window, variants in ((40, available()), (None, FAST)):
+            wanted = matches_of(GuardedChoice(program, window=window), rows, texts=texts)
+            drawn.seen["triggers"] += len(wanted)
+            for variant in variants:
+                assert matches_of(GuardedChoiceRun(program, window=window, variant=variant), rows, texts=texts) == wanted
 
 
 def session(*, lower: int = 0) -> Automaton:
@@ -506,14 +510,18 @@ def test_sessions_are_chosen(strategy: Strategy, lower: int) -> None:
 def test_large_windows_are_counted_and_sampled_with_starts_out_of_order(name: str) -> None:
     rng, texts = random.Random(f"{SEED} counted {name}"), Texts()
     program = Program(ALL_CHAINS[name])
-    rows = [Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(120)]
-    for window, variants in ((45, available()), (None, FAST)):
-        wanted = counts_of(GuardedCounts(program, window=window), rows, texts=texts)
-        assert len(wanted) > 5
-        sampled = matches_of(Guarded(program, window=window, sample=5), rows, texts=texts)
-        for variant in variants:
-            assert counts_of(GuardedCountRun(program, window=window, variant=variant), rows, texts=texts) == wanted
-            assert matches_of(GuardedRun(program, window=window, sample=5, variant=variant), rows, texts=texts) == sampled
+    drawn = Enough(1, triggers=5)  # a stream may have none
+    for _ in drawn:
+        rows = [
+            Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(120)
+        ]
+        for window, variants in ((45, available()), (None, FAST)):
+            wanted = counts_of(GuardedCounts(program, window=window), rows, texts=texts)
+            drawn.seen["triggers"] += len(wanted)
+            sampled = matches_of(Guarded(program, window=window, sample=5), rows, texts=texts)
+            for variant in variants:
+                assert counts_of(GuardedCountRun(program, window=window, variant=variant), rows, texts=texts) == wanted
+                assert matches_of(GuardedRun(program, window=window, sample=5, variant=variant), rows, texts=texts) == sampled
 
 
 PAIR = [Transition(0, 1, A, X, writes=stores(r0=Now(T))), Transition(1, 1), Transition(1, 2, B | guard(0), Y)]
