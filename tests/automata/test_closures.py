@@ -126,10 +126,10 @@ def test_parts_do_not_combine() -> None:
 @pytest.mark.parametrize("fragment", ["guarded", "nested"])
 def test_random_automata_combine_as_defined(fragment: str) -> None:
     """Automata of patterns with conditions between events, gaps and windows; and, nested, with trackers."""
-    rng, cases, matched = random.Random(f"{SEED} closures {fragment}"), 0, dict.fromkeys(combined(FIGURE_1, FIGURE_1), 0)
+    rng, wanted = random.Random(f"{SEED} closures {fragment}"), dict.fromkeys(combined(FIGURE_1, FIGURE_1), 1)
     schema = cepheid.query("SELECT * WHERE A").schema(generators.SCHEMA, type="type", time="ts")
-    tracked = 0
-    while cases < CASES // 4:
+    drawn = Enough(CASES // 2, tracked=fragment == "nested", **wanted)
+    for _ in drawn:
         automata: list[Automaton] = []
         while len(automata) < 2:
             text = generators.random_query(rng, fragment=generators.GUARDED if fragment == "guarded" else generators.NESTED)
@@ -148,11 +148,9 @@ def test_random_automata_combine_as_defined(fragment: str) -> None:
         expected = by_definition(*found)
         for name, automaton in combined(*automata).items():
             assert runs.matches(hide(automaton), stream) == expected[name], (name, automata, stream)
-            matched[name] += bool(expected[name])
-        tracked += any(each.trackers for each in automata)
-        cases += 1
-    assert all(matched.values())
-    assert (tracked > 0) == (fragment == "nested")
+            drawn.seen[name] += bool(expected[name])
+        drawn.seen["tracked"] += any(each.trackers for each in automata)
+    assert bool(drawn.seen["tracked"]) == (fragment == "nested")
 
 
 def test_an_intersection_hides_what_no_variable_shows() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 from typing import TYPE_CHECKING
 
+from enough import Enough
 from pattern_cases import CASES, SCHEMA, SEED, random_pattern
 
 from cepheid.automata import Program, Transition, program_of
@@ -15,6 +17,8 @@ from cepheid.errors import LimitError
 from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pytest
 
 
@@ -23,17 +27,16 @@ def effects(moves: list[Transition], mask: int) -> set[object]:
     return {(move.source, move.target, move.mark, move.writes) for move in moves if move.enabled(mask)}
 
 
-def drawn(name: str) -> list[Program]:
+def programs_of(name: str) -> Iterator[Program]:
+    """Without end."""
     rng = random.Random(f"{SEED} {name}")
-    found: list[Program] = []
-    while len(found) < CASES:
+    while True:
         with contextlib.suppress(LimitError):  # of a strategy inside the pattern
-            found.append(program_of(random_pattern(rng, 2), SCHEMA, variables=None, strategy=Strategy.ALL))
-    return found
+            yield program_of(random_pattern(rng, 2), SCHEMA, variables=None, strategy=Strategy.ALL)
 
 
 def test_each_letter_is_in_one_cube_that_decides_its_effects(monkeypatch: pytest.MonkeyPatch) -> None:
-    programs = drawn("cubes")
+    programs = list(itertools.islice(programs_of("cubes"), CASES))
     usual = [[list(cubes(moves, program.automaton.alphabet)) for moves in program.automaton.outgoing] for program in programs]
     monkeypatch.setattr(alphabets, "SPELLED_BITS", 0)
     for program, before in zip(programs, usual, strict=True):
@@ -57,10 +60,10 @@ def test_alternatives_of_one_effect_are_not_all_subsets() -> None:
 
 def test_without_twins_reads_the_same() -> None:
     """Determinized, both go the same way on every stream of some letters."""
-    fewer = 0
-    for program in drawn("twins"):
+    drawn = Enough(CASES, programs_of("twins"), fewer=1)
+    for program in drawn:
         one, other = program.automaton, without_twins(program.automaton)
-        fewer += other.states < one.states
+        drawn.seen["fewer"] += other.states < one.states
         assert other.states <= one.states
         rng = random.Random(len(one.transitions))
         for _ in range(20):
@@ -78,4 +81,3 @@ def test_without_twins_reads_the_same() -> None:
                 finals = [sum(1 << state for state in automaton.finals) for automaton in (one, other)]
                 assert all(bool(first & finals[0]) == bool(second & finals[1]) for first, second in pairs)
         assert bool(determinize(other).transitions) == bool(one.transitions)  # a pattern may contradict itself
-    assert fewer

@@ -398,8 +398,8 @@ def test_several_queries(seed):
         "plain": "SELECT * WHERE A AS a ; C AS c PARTITION BY k WITHIN 5",
     }
     several, queries = cepheid.queries(texts), {name: cepheid.query(text) for name, text in texts.items()}
-    matched = 0
-    for number in range(10):
+    drawn = Enough(10, matched=1)
+    for number in drawn:
         rng = random.Random(f"{seed}/{number}")
         table = generators.table(generators.random_stream(rng, most=14), timed=False)
         expected = {name: query.run(table, null_keys="group") for name, query in queries.items()}
@@ -416,8 +416,7 @@ def test_several_queries(seed):
             for name, matches in recognizer.advance(recognizer.latest + 1).items():
                 given[name] += list(matches)
         assert given == {name: list(each) for name, each in expected.items()}
-        matched += bool(given["pairs"])
-    assert matched
+        drawn.seen["matched"] += bool(given["pairs"])
     assert "why  EVENT definitions make events for it alone" in str(several.explain(schema=generators.SCHEMA))
 
 

@@ -335,8 +335,8 @@ def test_damaged_snapshots(variant):
     run = Maximal(program, count_window=20, limit=3)
     run.feed(letters, np.arange(60), slots=np.zeros(1, np.int32))
     sections = run.dump()
-    refused = 0
-    for number in range(CASES):
+    drawn = Enough(share(CASES, variant), refused=1)
+    for number in drawn:
         damaged = dict(sections)
         name = rng.choice(["counters", "words", "rings", "configurations", "orders", "entries", "entries"])
         content = bytearray(damaged[name])
@@ -348,13 +348,12 @@ def test_damaged_snapshots(variant):
         try:
             other.load(damaged)
         except SnapshotError:
-            refused += 1
+            drawn.seen["refused"] += 1
             continue
         try:
             other.feed(letters, np.arange(60, 120), slots=np.zeros(1, np.int32))
         except CepheidError:
-            refused += 1
-    assert refused > 0
+            drawn.seen["refused"] += 1
     with pytest.raises(SnapshotError):
         Maximal(program).load({})
 
@@ -371,8 +370,8 @@ def test_outside_the_fragment():
 
 def test_no_stream_asks_for_more_than_explored():
     """Groups and macro states stay within what is known before the first event, and some case comes to the bound."""
-    reached = 0
-    for number, (case, _, _, _) in enumerate(itertools.islice(KEPT, CASES // 2)):
+    drawn = Enough(CASES // 2, KEPT, reached=1)
+    for number, (case, _, _, _) in enumerate(drawn):
         runs = []
 
         def started(case=case, runs=runs):
@@ -384,8 +383,7 @@ def test_no_stream_asks_for_more_than_explored():
         for run in runs:
             assert run.most_groups <= bound.configurations, (SEED, number)
             assert run.table.most_macros <= max(1, bound.macros), (SEED, number)
-            reached += run.most_groups == bound.configurations > 1
-    assert reached > 0
+            drawn.seen["reached"] += run.most_groups == bound.configurations > 1
 
 
 def test_explored_sizes():

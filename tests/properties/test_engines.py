@@ -148,8 +148,8 @@ def test_columns_with_dictionaries(cases: int, seed: int) -> None:
 @pytest.mark.parametrize("kind", [pa.decimal128(9, 2), pa.decimal128(38, 18)], ids=str)
 def test_decimals_are_compared(kind: pa.DataType, cases: int, seed: int) -> None:
     """Patterns that compare events, over decimals: of one word, which the kernel knows, and of two."""
-    compared = 0
-    for case in draw(COMPARING, count=cases // 2, seed=seed):
+    drawn = Enough(cases // 2, draws(COMPARING, seed=seed), compared=1)
+    for case in drawn:
         events = case.events.set_column(case.events.column_names.index("v"), "v", case.events["v"].cast(pa.decimal128(38, 18)).cast(kind))
         try:
             expected, undecided = answers(case.query, events)
@@ -161,8 +161,7 @@ def test_decimals_are_compared(kind: pa.DataType, cases: int, seed: int) -> None
         way = list(WAYS)[case.number % len(WAYS)]
         assert WAYS[way](other, VARIANTS[case.number % len(VARIANTS)]) == rows, f"{way}\n{other}"
         values = case.query.compiled(case.query.schema(events.schema)).program.values
-        compared += any(type_of(value) == kind for value in values)
-    assert compared
+        drawn.seen["compared"] += any(type_of(value) == kind for value in values)
     query = cepheid.query("SELECT * FROM S WHERE A AS a ; A AS b FILTER b.v > a.v WITHIN 5 EVENTS")
     assert ("not compiled" in str(query.explain("evaluation", schema=events))) == (kind.precision == 38)
 
