@@ -11,6 +11,7 @@ from __future__ import annotations
 import bisect
 import glob
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,14 +22,15 @@ import pyarrow.compute as pc
 from cepheid.cli.csvs import Csv, no_header
 from cepheid.cli.jsonlines import JsonLines
 from cepheid.cli.queries import looks_like_query
-from cepheid.cli.readings import OF_TEXT
+from cepheid.cli.readings import OF_TEXT, Column
 from cepheid.cli.texts import CODECS, ending_of, kind_of
 from cepheid.engine.input.read import common_type, times_of
 from cepheid.engine.input.time_texts import DAY, TIME
+from cepheid.engine.letters.values import plain
 from cepheid.engine.output.matches import python_value
 from cepheid.errors import InputError, SchemaError, nearest
 from cepheid.records import record
-from cepheid.schema import check_doubles
+from cepheid.schema import check_doubles, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -369,6 +371,21 @@ def check_spaces(stream: Stream, name: str) -> None:
     spaced = next((each for each in names if each.strip() == name), None)
     if name not in names and spaced is not None:
         raise InputError(f"{stream.source} has no attribute `{name}`, but `{spaced}`", help=f"rename it, or read it with --time '{spaced}'")
+
+
+def with_times(stream: Stream, time: str) -> Stream:
+    """The stream, with a time column of text that says times as times: in a file that has types of its own. Reads that column, if it is text."""
+    place = stream.schema.get_field_index(time)
+    if place < 0 or not is_text(stream.schema.field(place).type):
+        return stream
+    column = Column(OF_TEXT)
+    for _, _, texts in stream.places(time):
+        for chunk in texts.chunks:
+            column.see(plain(chunk).cast(pa.string()))
+    kind = column.reading.kind
+    return (
+        stream if pa.types.is_null(kind) else replace(stream, schema=stream.schema.set(place, stream.schema.field(place).with_type(kind)))
+    )
 
 
 def check_times(stream: Stream, name: str) -> None:

@@ -119,8 +119,8 @@ def _times(parsed: Sequence[str | None], kinds: Sequence[str]) -> tuple[Reading,
 
 TEXT = Reading(pa.string(), pa.string())
 
-OF_TEXT = (*_times([None, None], ["us", "ns"]), TEXT)
-"""The readings of a text, as in JSON: a time in microseconds, as in Spark, or where these are too coarse in nanoseconds; else text."""
+OF_TEXT = (Reading(pa.string(), pa.date32()), *_times([None, None], ["us", "ns"]), TEXT)
+"""The readings of a text, as in JSON: a day; a time in microseconds, as in Spark, or where these are too coarse in nanoseconds; else text."""
 
 OF_CSV = (
     Reading(pa.int64(), pa.int64(), trimmed=True),

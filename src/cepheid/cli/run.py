@@ -166,7 +166,10 @@ def load(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> 
         if settings.time is None:
             files.check_spaces(stream, time)
         files.check_times(stream, time)
-    return [stream if stream.rows else replace(stream, schema=files.with_types(stream.schema, wanted)) for stream in streams]
+    return [
+        files.with_times(stream, time) if stream.rows else replace(stream, schema=files.with_types(stream.schema, wanted))
+        for stream in streams
+    ]
 
 
 def events_of(streams: Sequence[files.Stream], events: Sequence[Any]) -> Any:
