@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -453,6 +454,8 @@ def test_an_interrupt_while_matches_are_made(output: list[str]) -> None:
         while process.poll() is None and computed(process.pid) < 2:
             if output == ["--json"]:
                 process.stdout.read1(1 << 20)
+            else:
+                time.sleep(0.02)
         spent = computed(process.pid)
         process.send_signal(signal.SIGINT)
         if output == ["--json"]:

@@ -20,7 +20,7 @@ FEW, MANY = 100, 100_000
 WALK = MANY
 """Bytes: what a walk of all keys takes at least."""
 
-WARM, EVENTS = 70, 40
+WARM, EVENTS = 70, 20
 """Events that are pushed before, so that the first look for idle keys has been, and of each kind of pushes."""
 
 KEYED = "PARTITION BY k WITHIN 1000000"
@@ -67,7 +67,7 @@ def pushes(keys: int) -> tuple[list[pa.Table], dict[str, list]]:
     kinds = {
         "dicts": later[0].to_pylist(),
         "batches of one": later[1].to_batches(max_chunksize=1),
-        "batches": later[2].to_batches(max_chunksize=20),
+        "batches": later[2].to_batches(max_chunksize=5),
         "new keys": later[3].to_batches(max_chunksize=1),
     }
     return fill, kinds

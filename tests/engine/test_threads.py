@@ -13,7 +13,7 @@ import pytest
 
 import cepheid
 
-RUNS = 300
+RUNS = 200
 
 QUERIES = (
     "SELECT * WHERE A AS x ; B AS y FILTER x[k = 'one'] WITHIN 50",

@@ -120,7 +120,7 @@ def test_values_come_on_every_way(kind: str, name: str, words: bool, cases: int,
     with probing(*COMPARED[kind]):
         query = cepheid.query(QUERIES[name])
         for number in itertools.count():
-            if number >= max(cases // 50, 3) and given:
+            if number >= max(cases // 50, 2) and given:
                 break
             table = events(rng)
             wanted = expected(table, COMPARED[kind], QUERIES[name])
