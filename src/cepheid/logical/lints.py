@@ -44,6 +44,7 @@ from cepheid.logical.plan import (
 )
 from cepheid.logical.plan import walk as subexpressions
 from cepheid.logical.types import FLIPPED
+from cepheid.logical.variables import Summary
 from cepheid.logical.windows import hoist
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def lint(context: Context, pattern: Pattern, *, listed: Listed, keeps: bool) -> 
     seen: set[tuple[int, str]] = set()
     for scoped in list(variables.scoped_conditions(pattern)):
         empty_variable(context, scoped, seen)
+        part_of_a_chain(context, scoped)
     if keeps:
         no_window(context, pattern)
     if listed is not Listed.NOT:
@@ -350,6 +352,22 @@ def empty_variable(context: Context, scoped: Scoped, seen: set[tuple[int, str]])
             f"`{name}` is in one branch of OR or in an optional item: put the FILTER there if you mean this; if such matches should not pass, have"
             f" `{name}` in all",
         )
+
+
+def part_of_a_chain(context: Context, scoped: Scoped) -> None:
+    """A condition inside a chain on a variable that comes twice behind it: the part of the chain up to the first is a pattern, and enough."""
+    for name in sorted(scoped.free()):
+        scope = next(scope for scope in scoped.around if scope.binder(name) is not None)
+        found, pattern = scope.binder(name), scope.pattern
+        if not isinstance(pattern, Sequence) or found is None or scope.summary.first_binding[name] < scope.position:
+            continue
+        others = pattern.items[len(variables.operands(found.pattern)) :]
+        if any(name in Summary(item).first_binding for item in others):
+            context.warn(
+                f"the condition is about the first `{name}` of the chain alone, not about those behind it",
+                scoped.condition.span,
+                "put the FILTER behind the whole chain if it is about each of them, or give the first a name of its own with AS",
+            )
 
 
 def no_window(context: Context, pattern: Pattern) -> None:
