@@ -99,7 +99,7 @@ compiled: setup
 
 # Spark Connect cannot share a process with a classic session. Exit status 5: there is nothing to run.
 test-connect: compiled
-	@CEPHEID_CASES=$(CASES) $(BIN)/python -m pytest -m connect || test $$? -eq 5
+	@CEPHEID_CASES=$(CASES) $(BIN)/python -m pytest tests/spark -m connect || test $$? -eq 5
 
 # The tests in parts, the longest first, and two processes: the one that is free takes the next part. What they said comes at the end, so that the
 # output ends with pytest's own line.

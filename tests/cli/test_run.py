@@ -8,6 +8,7 @@ import gzip
 import importlib
 import json
 import math
+import os
 import subprocess
 import sys
 from decimal import Decimal
@@ -805,7 +806,8 @@ def on_spark(query: str, *options: str, note: str = "") -> pa.Table:
     """What Spark gives, which must be what the embedded engine gives."""
     command = ["run", "-e", query, "w.csv", "f.csv", *options, "--overwrite"]
     started = [sys.executable, "-m", "cepheid.cli", *command, "--engine", "spark", "-o", "spark.parquet"]
-    done = subprocess.run(started, capture_output=True, text=True, check=False)
+    short_lived = os.environ | {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # for a JVM
+    done = subprocess.run(started, env=short_lived, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     local_run = call(*command, "-o", "local.parquet")
