@@ -255,6 +255,7 @@ class Query:
         null_keys: "drop" events with a NULL in their PARTITION BY key (`Matches.null_keys` counts them), or "group" them as one key.
         order: the columns that order events of equal time, before the order of the rows.
         sample: give at most this many matches of each event that ends some, spread evenly over all of them (LIMIT gives those that are found first).
+        NOT FOLLOWED BY .. FROM START leaves out some of those that were chosen, and no others come instead.
         progress: a function that is called with (rows read, rows in all); rows in all is 0 if the input does not know it.
         max_bytes: how many bytes the matches may take: 18 per event of a match, and 24 per match (default: a quarter of the memory that the process
         may use). While the result is built, it takes about three times as many. `batches` gives any number of matches, in bounded memory.

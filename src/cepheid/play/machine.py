@@ -84,8 +84,8 @@ def _with_made(query: cepheid.Query, given: Given) -> tuple[pa.Table, Sequence[i
     )
     asked = {parameter.name for parameter in parameters(tree)}
     every = cepheid.query(tree, args={name: value for name, value in query.args.items() if name in asked})
-    found = every.run(given.events, max_bytes=MAX_LISTED_BYTES, **given.options)
+    # Nothing follows: else what a definition makes at the end would be undecided, and those matches have rows of their own.
+    found = every.run(given.events, max_bytes=MAX_LISTED_BYTES, **given.options, until="end")
     begins = np.arange(found.events.num_rows)
-    for matches in (found, found.undecided):  # of definitions that wait for absences, too
-        begins[matches.end_rows] = matches.start_rows
+    begins[found.end_rows] = found.start_rows
     return found.events, found.known_origin.numbers_of(np.arange(found.events.num_rows)).tolist(), begins
