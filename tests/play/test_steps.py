@@ -201,8 +201,8 @@ def test_the_same_where_matches_are_events(seed: int, cases: int) -> None:
 def test_what_is_made_at_the_end_begins_where_its_match_does() -> None:
     """Also where the definition waits for what must not follow."""
     query = cepheid.query("EVENT Q(n) AS (SELECT count(a) AS n WHERE A AS a ; B NOT FOLLOWED BY C FOR 5) SELECT * WHERE Q")
-    _, _, begins = machine._with_made(query, Given(events("C1 C2 A3 B4"), None, None))
-    assert begins.tolist() == [0, 1, 2, 3, 2]
+    _, _, begins = machine._with_made(query, Given(events("A1 C2 C3 C4 C9 C10 C11 B12 B13"), None, None))
+    assert begins.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 0, 9, 0]
 
 
 # --------------------------------------------------------------------------------------------------------- what decides what is live
