@@ -22,6 +22,7 @@ from cepheid.logical.beginnings import begins_anywhere, begins_earlier
 from cepheid.logical.durations import longest, widest
 from cepheid.logical.growing import grows
 from cepheid.logical.rewrite import rewrite
+from cepheid.logical.tree import walk
 from cepheid.logical.variables import defined
 from cepheid.logical.windows import Windows, hoist
 
@@ -55,8 +56,9 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         judges = plan.having is not None or whole
         unknown = earlier and plan.strategy is Strategy.RESTRICTED
         # Or the evaluation starts a partition anew where HAVING leaves a match; then the strategy is its own.
-        many = growth.many(body)
-        restarts = judges and not whole and consume is Consumption.PARTITION and _restarts(plan, pattern, bounds, many=many)
+        runs = any(isinstance(part, logical.Iterate) and part.maximum is None for part in walk(body))
+        many = growth.many(body) or (runs and bounds == Windows())
+        restarts = judges and not whole and consume is Consumption.PARTITION and _restarts(plan, pattern, bounds, many=many, runs=runs)
         # Where one match is enough, and a larger one meets HAVING too, the largest ones say whether there is one.
         alone = not whole and (restarts or consume is Consumption.NONE)
         largest = many and alone and _one_is_enough(plan) and plan.having is not None and grows(body, plan.having.expression)
@@ -103,8 +105,8 @@ def compile_plan(plan: QueryPlan) -> Compiled:
     )
 
 
-def _restarts(plan: QueryPlan, pattern: logical.Pattern, bounds: Windows, *, many: bool) -> bool:
-    """Whether a partition is to start anew where HAVING leaves a match: it can, and this costs less than to list all.
+def _restarts(plan: QueryPlan, pattern: logical.Pattern, bounds: Windows, *, many: bool, runs: bool) -> bool:
+    """Whether a partition is to start anew where HAVING leaves a match: it can, and this costs less than to list all. runs: of any length.
 
     It can where all that evaluations keep of a partition are the matches that have begun, beside what letters say of the events before.
     """
@@ -114,8 +116,8 @@ def _restarts(plan: QueryPlan, pattern: logical.Pattern, bounds: Windows, *, man
     automaton = program.automaton
     if automaton.all_parts or automaton.negated or program.looks_ahead:
         return False
-    # With `:` each trigger reads its window again; to list a few matches costs less.
-    return many or automaton.waiting or (bounds == Windows() and widest(pattern) is None)
+    # With `:` alone each trigger reads its window again; to list a few matches costs less.
+    return many or runs or automaton.waiting or (bounds == Windows() and widest(pattern) is None)
 
 
 def _one_is_enough(plan: QueryPlan) -> bool:
