@@ -307,7 +307,7 @@ def test_memory_does_not_grow_with_the_stream(text, keys, monkeypatch):
 def test_what_is_used_up_is_given_back_without_a_window(select, pattern, clauses, monkeypatch):
     monkeypatch.setattr(payload_module, "LEAST_COMPACTION", 64)
     query = cepheid.query(f"SELECT {select} WHERE {pattern} {clauses}")
-    tables = list(stream(100, 3))
+    tables = list(stream(60, 3))
     recognizer = query.recognizer(SCHEMA)
     usage, kept, found = [], [], []
     for number, table in enumerate(tables):
