@@ -5,7 +5,7 @@
 #   make setup   the environment in .venv, with the kernel compiled
 #   make check   lint, types, tests
 #   make format  format the sources
-#   make test-all        the tests with 2,000 random patterns per mode instead of 200; keeps a record
+#   make test-all        the tests with 2,000 random patterns per mode instead of 60; keeps a record
 #   make setup-browser  whether a Chromium is found for the tests of the workbench's page, else how to get one
 #   make test-spark-min  the Spark tests with the oldest supported Spark
 #   make sanitize        the random tests outside Spark with kernels built with the address and undefined-behaviour sanitizers; keeps a record
@@ -26,7 +26,7 @@ SHELL       := /bin/bash
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
-CASES  ?= 200
+CASES  ?= 60
 
 VENV     := .venv
 BIN      := $(VENV)/bin

@@ -7,7 +7,7 @@ import secrets
 
 import pytest
 
-DEFAULT_CASES = 200
+DEFAULT_CASES = 60
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections import Counter
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from enough import Enough
 from pyspark.sql import functions as F
 
 import cepheid
@@ -177,15 +177,15 @@ def random_case(seed, fragment):
 @pytest.mark.timeout(1800)  # with CEPHEID_CASES=2000; a test that is cut off inside a call of Spark breaks those after it
 def test_many_patterns_in_one_job(spark, cases, seed):
     """Of every fragment so many; a job has patterns of several, for it costs more than they do."""
-    # Where positions are compared, 3 to 15 of 50 match (60 draws); elsewhere 14 and more.
-    wanted = {name: cases // (2 if name == "engine" else 4 if fragment.index else 8) for name, fragment in FRAGMENTS.items()}
-    made = [(name, *random_case(seed * 10_000 + number, FRAGMENTS[name])) for name, count in wanted.items() for number in range(count)]
-    matched = Counter()
+    made = []
+    for name, fragment in FRAGMENTS.items():
+        enough = Enough(cases // (2 if name == "engine" else 4 if fragment.index else 8), matched=2)
+        for number in enough:
+            query, table = random_case(seed * 10_000 + number, fragment)
+            made.append((name, query, table, expected(query, table)))
+            enough.seen["matched"] += bool(made[-1][-1])
     for position in range(0, len(made), 100):
         piece = made[position : position + 100]
-        answers = evaluate_many(spark, [(query, table) for _, query, table in piece])
-        for (name, query, table), found in zip(piece, answers, strict=True):
-            assert found == expected(query, table), (name, query.text, table.to_pylist())
-            matched[name] += bool(found)
-    few = {name: matched[name] for name, count in wanted.items() if matched[name] < count // (25 if FRAGMENTS[name].index else 10)}
-    assert not few
+        answers = evaluate_many(spark, [(query, table) for _, query, table, _ in piece])
+        for (name, query, table, truth), found in zip(piece, answers, strict=True):
+            assert found == truth, (name, query.text, table.to_pylist())

@@ -51,22 +51,9 @@ def small_case(seed, number):
     raise AssertionError(number)
 
 
-@pytest.fixture
-def without_code(spark):
-    """Spark interprets its plans: to compile one takes longer than to read a few rows."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    before = {name: spark.conf.get(name) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
-
-
 @pytest.mark.slow
-def test_random_measures_are_those_of_run(without_code, cases, seed):
-    spark = without_code
-    for number in range(cases // 40):
+def test_random_measures_are_those_of_run(spark, cases, seed):
+    for number in range(max(cases // 15, 4)):
         case, matches = small_case(seed, number)
         found = frame_of(spark, case.events).repartition(2).transform(case.query.on(order="row")).toArrow()
         expected = in_microseconds(matches.to_arrow(events=True))
