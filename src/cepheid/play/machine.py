@@ -85,7 +85,9 @@ def _with_made(query: cepheid.Query, given: Given) -> tuple[pa.Table, Sequence[i
     asked = {parameter.name for parameter in parameters(tree)}
     every = cepheid.query(tree, args={name: value for name, value in query.args.items() if name in asked})
     # Nothing follows: else what a definition makes at the end would be undecided, and those matches have rows of their own.
-    found = every.run(given.events, max_bytes=MAX_LISTED_BYTES, **given.options, until="end")
+    until = given.options.get("until")
+    options = {**given.options, "until": "end" if until is None else until}
+    found = every.run(given.events, max_bytes=MAX_LISTED_BYTES, **options)
     begins = np.arange(found.events.num_rows)
     begins[found.end_rows] = found.start_rows
     return found.events, found.known_origin.numbers_of(np.arange(found.events.num_rows)).tolist(), begins
