@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / folder) for folder in ("engine", "upgrade", "spark")]
+sys.path[:0] = [str(HERE.parent / folder) for folder in ("common", "engine", "upgrade", "spark")]
 
 import upgrade_cases  # noqa: E402 - found by the line above
 from slowness import FACTOR, SANITIZED  # noqa: E402
