@@ -60,7 +60,7 @@ QUERIES = {
 }
 """One of each method of evaluation, with an absence, with measures, with THEN, and those that compare events and are over matches as events."""
 
-FEW = ("pairs", "unanswered", "made", "made later")
+FEW = ("pairs", "made later")
 """Those of them that are enough for a test."""
 KEYS, EVENTS, DISORDER, LATENESS = 4, 15, 5, "6 seconds"
 """Of a stream: keys, events of a file (one file is one micro-batch), seconds that an event comes too late at most, and what is allowed."""
