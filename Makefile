@@ -101,7 +101,7 @@ compiled: setup
 test-connect: compiled
 	@CEPHEID_CASES=$(CASES) $(BIN)/python -m pytest tests/spark -m connect || test $$? -eq 5
 
-# The tests in parts, the longest first, and two processes: the one that is free takes the next part. What they said comes at the end, so that the
+# The tests in parts, the two longest first, and two processes: the one that is free takes the next part. What they said comes at the end, so that the
 # output ends with pytest's own line.
 PARTS           := spark engine tasks properties others pages connect
 IN_spark        := tests/spark -m "not connect and not tasks"

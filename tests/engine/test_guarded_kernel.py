@@ -413,6 +413,11 @@ def test_choices_in_long_streams_pass_many_windows() -> None:
         drawn.seen["given"] += len(found)
 
 
+def long_stream(rng: random.Random) -> list[Row]:
+    """120 events, of whose starts many are kept at once."""
+    return [Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(120)]
+
+
 @pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST])
 @pytest.mark.parametrize("name", ALL_CHAINS)
 def test_choices_in_large_windows_with_starts_out_of_order(name: str, strategy: Strategy) -> None:
@@ -420,9 +425,7 @@ def test_choices_in_large_windows_with_starts_out_of_order(name: str, strategy: 
     program = ChoiceProgram(ALL_CHAINS[name], strategy, None)
     drawn = Enough(1, triggers=5)  # a stream may have none
     for _ in drawn:
-        rows = [
-            Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(120)
-        ]
+        rows = long_stream(rng)
         for window, variants in ((40, available()), (None, FAST)):
             wanted = matches_of(GuardedChoice(program, window=window), rows, texts=texts)
             drawn.seen["triggers"] += len(wanted)
@@ -512,9 +515,7 @@ def test_large_windows_are_counted_and_sampled_with_starts_out_of_order(name: st
     program = Program(ALL_CHAINS[name])
     drawn = Enough(1, triggers=5)  # a stream may have none
     for _ in drawn:
-        rows = [
-            Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(120)
-        ]
+        rows = long_stream(rng)
         for window, variants in ((45, available()), (None, FAST)):
             wanted = counts_of(GuardedCounts(program, window=window), rows, texts=texts)
             drawn.seen["triggers"] += len(wanted)
