@@ -33,7 +33,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 
 import cepheid
 import circumstances
-from cepheid.spark import local_session, on, stream
+from cepheid.spark import local_session, on, operator, stream
 from cepheid.spark.tasks.packing import BLOB
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Empty(stream.BucketProcessor):
         self.state.update((b"nothing",))
         events = sum(table.num_rows for table in tables)
         counts = dict.fromkeys(stream.COUNTS, 0) | {"events": events}
-        yield Row(**{stream.MOMENT: stream.EPOCH.replace(year=2200), BLOB: None, **counts})
+        yield Row(**{stream.MOMENT: operator.EPOCH.replace(year=2200), BLOB: None, **counts})
 
 
 def write_events(folder: Path, *, rows: int, batches: int, keys: int) -> None:

@@ -292,3 +292,9 @@ def test_run_time_imports_without_extras() -> None:
     layers = {"automata", "engine", "kernel"}
     names = [f"cepheid.{name}" for name in MODULES if name.partition(".")[0] in layers]
     run(BLOCKED.format(blocked={*EXTRAS}, modules=["cepheid", *names]))
+
+
+def test_the_start_of_a_stream_loads_no_engine() -> None:
+    """Spark imports the operator in a fresh process for each start."""
+    heavy = ("pyarrow", "numpy", "pandas", "cepheid.engine", "cepheid.spark.stream")
+    assert run(f"import sys, cepheid.spark.operator; print(sorted(set({heavy!r}) & set(sys.modules)))") == "[]"

@@ -106,7 +106,9 @@ def test_objects(call: tuple[str, tuple[Any, ...], dict[str, Any]]) -> None:
     made, plain = RECORDS[name](*args, **keywords), PLAIN[name](*args, **keywords)
     assert repr(made) == repr(plain)
     assert hash(made) == hash(plain)
-    assert [repr(getattr(made, name, None)) for name in names_of(made)] == [repr(getattr(plain, name, None)) for name in names_of(plain)]
+    assert [repr(getattr(made, name, None)) for name in names_of(type(made))] == [
+        repr(getattr(plain, name, None)) for name in names_of(type(plain))
+    ]
     for other, given, named in CALLS:
         assert (made == RECORDS[other](*given, **named)) == (plain == PLAIN[other](*given, **named))
     assert made != plain

@@ -62,9 +62,15 @@ def record(cls: type[Any] | None = None, /, *, slots: bool = True, eq: bool = Tr
     return made if cls is None else made(cls)
 
 
-def names_of(kind: Any) -> list[str]:
-    """The names of the fields of a record, or of its class, in order."""
-    return [field.name for field in dataclasses.fields(kind)]
+def names_of(kind: type[Any], *, compared: bool = False) -> tuple[str, ...]:
+    """The names of the fields of a class of records, in order; compared: of those alone that equality looks at."""
+    found = _NAMES.get((kind, compared))
+    if found is None:
+        found = _NAMES[kind, compared] = tuple(field.name for field in dataclasses.fields(kind) if field.compare or not compared)
+    return found
+
+
+_NAMES: dict[tuple[type[Any], bool], tuple[str, ...]] = {}
 
 
 def _put(kind: type[Any], name: str, method: Callable[..., Any]) -> None:
@@ -147,9 +153,9 @@ def _freeze(kind: type[Any], names: frozenset[str]) -> None:
 
 
 def _state(self: Any) -> list[Any]:
-    return [getattr(self, name) for name in names_of(self)]
+    return [getattr(self, name) for name in names_of(self.__class__)]
 
 
 def _set_state(self: Any, state: Sequence[Any]) -> None:
-    for name, value in zip(names_of(self), state, strict=True):
+    for name, value in zip(names_of(self.__class__), state, strict=True):
         object.__setattr__(self, name, value)

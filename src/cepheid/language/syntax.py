@@ -7,13 +7,12 @@ tree``. Names are plain strings (backticks removed), keywords are enumerations.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from cepheid.errors import Span
-from cepheid.records import record
+from cepheid.records import names_of, record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,9 +76,8 @@ class Node:
 
     def children(self) -> Iterator[Node]:
         """The nodes directly below this one, in the order written."""
-        for item in dataclasses.fields(self):
-            if item.compare:
-                yield from _nodes(getattr(self, item.name))
+        for name in names_of(self.__class__, compared=True):
+            yield from _nodes(getattr(self, name))
 
     def place(self, name: str, number: int = 0) -> Span:
         """Where the text has what the field `name` holds, of a tuple the item `number`; the node's own place where that is not known."""

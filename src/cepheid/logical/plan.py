@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cepheid.language.syntax import NO_SPAN, Consumption, Strategy, TimeModel
 from cepheid.logical import calendar
-from cepheid.records import record
+from cepheid.records import names_of, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -289,8 +289,8 @@ class Pattern:
 
     def children(self) -> Iterator[Pattern]:
         """The patterns directly below, in the order written (negated ones too)."""
-        for item in dataclasses.fields(self):
-            yield from _patterns(getattr(self, item.name))
+        for name in names_of(self.__class__, compared=True):
+            yield from _patterns(getattr(self, name))
 
 
 def _patterns(value: object) -> Iterator[Pattern]:

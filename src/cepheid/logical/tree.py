@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cepheid.errors import LimitError
 from cepheid.logical import plan
 from cepheid.logical.plan import Filter, Or, Pattern
+from cepheid.records import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 def map_children(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Pattern:
     """The pattern with `change` applied to each pattern directly below it, negated ones too; itself if nothing changes."""
     changes: dict[str, Any] = {}
-    for item in dataclasses.fields(pattern):
-        before = getattr(pattern, item.name)
+    for name in names_of(pattern.__class__, compared=True):
+        before = getattr(pattern, name)
         after = _mapped(before, change)
         if after is not before:
-            changes[item.name] = after
+            changes[name] = after
     return dataclasses.replace(pattern, **changes) if changes else pattern
 
 

@@ -15,34 +15,30 @@ stream with an error that `translation.translated` gives its class back.
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa  # noqa: TC002 - Spark reads the annotations of functions
-from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from cepheid.engine.plan.explain import evaluations_text, rows_text
 from cepheid.errors import InputError, SchemaError, SetupError
 from cepheid.records import record
 from cepheid.spark.batch import Plan, prepare, shuffle_tasks
 from cepheid.spark.columns import nullable
+from cepheid.spark.operator import MOMENT, BucketProcessor
 from cepheid.spark.source import WATERMARK, arrow_schema
 from cepheid.spark.tasks.bounds import YEARS
-from cepheid.spark.tasks.buckets import COUNTS, DECIDED, Bucket
-from cepheid.spark.tasks.packing import BLOB, BUCKET, SEAL, pack, unpack
+from cepheid.spark.tasks.buckets import COUNTS, DECIDED
+from cepheid.spark.tasks.packing import BLOB, BUCKET, pack, unpack
 from cepheid.spark.tasks.renewal import depends_on_all
-from cepheid.spark.tasks.unit import Unit
 from cepheid.spark.watermark import with_watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
     from cepheid.spark.options import Options
     from cepheid.spark.queries import Several
@@ -53,14 +49,20 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 BUCKETS_PER_PARTITION = 4
 """Buckets of keys for each shuffle partition, unless buckets= says otherwise: enough to spread evenly, few enough to be large."""
 
-MOMENT = "moment"
-"""The event time of a blob: the least one of its matches."""
-
 LATE = "late"
 """The column of an event that came too late, where these are asked for."""
 
 OBSERVED = "cepheid"
 """The name under which a stream's counts are observed."""
+
+STEP = spark_types.StructType(
+    [
+        spark_types.StructField(MOMENT, spark_types.TimestampType()),
+        spark_types.StructField(BLOB, spark_types.BinaryType()),
+        *(spark_types.StructField(name, spark_types.LongType()) for name in COUNTS),
+    ]
+)
+"""What the stateful operator gives: rows with a blob of matches, and one row with the counts of each visit."""
 
 
 @record(slots=False)
@@ -229,94 +231,6 @@ def split(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
         raise SchemaError("this DataFrame has no late events", help="ask for them: q.on(.., late=True)")
     late = F.col(LATE)
     return frame.where(late.isNull()).drop(LATE), frame.where(late.isNotNull()).select(f"{LATE}.*")
-
-
-# ------------------------------------------------------------------------------------------------------------------------ the operator
-
-STEP = spark_types.StructType(
-    [
-        spark_types.StructField(MOMENT, spark_types.TimestampType()),
-        spark_types.StructField(BLOB, spark_types.BinaryType()),
-        *(spark_types.StructField(name, spark_types.LongType()) for name in COUNTS),
-    ]
-)
-"""What the stateful operator gives: rows with a blob of matches, and one row with the counts of each visit."""
-
-STATE = spark_types.StructType([spark_types.StructField("bytes", spark_types.BinaryType())])
-
-
-class BucketProcessor(StatefulProcessor):
-    """The stateful operator: one value of bytes per bucket, and a timer for when it is to be looked at again."""
-
-    def __init__(self, unit: dict[str, Any]) -> None:
-        self.packed = unit
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Called once per task, and on the driver."""
-        self.handle = handle
-        self.unit = Unit(**self.packed)
-        self.state = handle.getValueState("bucket", STATE)
-
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
-        """The events of a micro-batch."""
-        from cepheid.engine.memory.container import table_of
-
-        if key[0] == SEAL:
-            self._check_seal()
-        else:
-            yield from self._step([table_of(row[BLOB]) for row in rows], timerValues, None)
-
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803 - Spark's
-        """The watermark has come to where something is decided, or all is idle."""
-        yield from self._step([], timerValues, expiredTimerInfo.getExpiryTimeInMs())
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def _check_seal(self) -> None:
-        """Raise SnapshotError for the checkpoint of other queries: here, because a bucket without state could not tell, and would give rows."""
-        bucket, stored = Bucket(self.unit), self.state.get()
-        if stored is None:
-            self.state.update((bucket.seal(),))
-        else:
-            bucket.check_seal(bytes(stored[0]))
-
-    def _step(self, tables: list[pa.Table], timers: Any, expired: int | None) -> Iterator[Row]:
-        bucket = Bucket(self.unit)
-        stored = self.state.get()
-        if stored is not None:
-            bucket.load(bytes(stored[0]))
-        watermark = timers.getCurrentWatermarkInMs()
-        step = bucket.step(tables, watermark)
-        self._set_timer(bucket, step.deadline, watermark, expired)
-        if bucket.empty:
-            self.state.clear()
-            size = 0
-        else:
-            data = bucket.dump()
-            size = len(data)
-            self.state.update((data,))
-        for moment, blob in step.rows:
-            yield Row(**{MOMENT: EPOCH + dt.timedelta(microseconds=moment), BLOB: blob, **NO_COUNTS})
-        # Never at or below the watermark: such a row would be an error.
-        now = EPOCH + dt.timedelta(milliseconds=watermark, microseconds=1)
-        yield Row(**{MOMENT: now, BLOB: None, **step.counts, "state_bytes": size})
-
-    def _set_timer(self, bucket: Bucket, deadline: int | None, watermark: int, expired: int | None) -> None:
-        """One timer at or before the deadline; none that has passed, or the bucket would be visited twice in one micro-batch."""
-        for timer in bucket.timers:
-            if timer <= watermark and timer != expired:
-                self.handle.deleteTimer(timer)
-        bucket.timers = [timer for timer in bucket.timers if timer > watermark]
-        # Spark fires a timer once the watermark is past it.
-        wanted = None if deadline is None else max(deadline - 1, watermark + 1)
-        if wanted is not None and not any(timer <= wanted for timer in bucket.timers):
-            self.handle.registerTimer(wanted)
-            bucket.timers.append(wanted)
-
-
-EPOCH = dt.datetime.fromtimestamp(0, dt.UTC)
-NO_COUNTS = dict.fromkeys(COUNTS)
 
 
 # ------------------------------------------------------------------------------------------------------------------------ what it needs

@@ -134,7 +134,8 @@ def run(
             places[written + derived].append(place)
     streams = [_Stream(plan, events, key, tuple(mine), max_matches) for key, mine in places.items()]
     consumed = _consume(plan, streams)
-    return Result(tuple(stream.partition(consumed, until, _latest(events)) for stream in streams), dropped, tuple(events))
+    latest = _latest(events)
+    return Result(tuple(stream.partition(consumed, until, latest) for stream in streams), dropped, tuple(events))
 
 
 def _check(events: Sequence[Event], max_events: int) -> None:

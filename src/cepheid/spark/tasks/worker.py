@@ -102,7 +102,7 @@ class Task:
     @property
     def plain(self) -> dict[str, Any]:
         """The task as it travels: its arguments by name."""
-        return {name: getattr(self, name) for name in names_of(self)}
+        return {name: getattr(self, name) for name in names_of(self.__class__)}
 
     def view(self, compiled: Compiled, schema: pa.Schema) -> View:
         """How it shows its matches; schema: of the columns that travelled."""

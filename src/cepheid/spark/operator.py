@@ -1,0 +1,112 @@
+"""The stateful operator of a stream: the events of a bucket of keys and its state go in, rows with blobs of matches and with counts come out.
+
+For each start of a stream Spark starts a fresh Python process on the driver, only to call `BucketProcessor.init` there. So this module imports
+nothing that is slow: the first event loads the engine.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Row
+from pyspark.sql import types as spark_types
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+
+    from cepheid.spark.tasks.buckets import Bucket
+    from cepheid.spark.tasks.unit import Unit
+
+MOMENT = "moment"
+"""The event time of a row: the least one of its blob's matches."""
+
+EPOCH = dt.datetime.fromtimestamp(0, dt.UTC)
+STATE = spark_types.StructType([spark_types.StructField("bytes", spark_types.BinaryType())])
+
+
+class BucketProcessor(StatefulProcessor):
+    """The stateful operator: one value of bytes per bucket, and a timer for when it is to be looked at again."""
+
+    def __init__(self, unit: dict[str, Any]) -> None:
+        self.packed = unit
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Called once per task, and on the driver."""
+        self.handle = handle
+        self.state = handle.getValueState("bucket", STATE)
+
+    @cached_property
+    def unit(self) -> Unit:
+        """What the bucket has to know."""
+        from cepheid.spark.tasks.unit import Unit
+
+        return Unit(**self.packed)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
+        """The events of a micro-batch."""
+        from cepheid.engine.memory.container import table_of
+        from cepheid.spark.tasks.packing import BLOB, SEAL
+
+        if key[0] == SEAL:
+            self._check_seal()
+        else:
+            yield from self._step([table_of(row[BLOB]) for row in rows], timerValues, None)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803 - Spark's
+        """The watermark has come to where something is decided, or all is idle."""
+        yield from self._step([], timerValues, expiredTimerInfo.getExpiryTimeInMs())
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _check_seal(self) -> None:
+        """Raise SnapshotError for the checkpoint of other queries: here, because a bucket without state could not tell, and would give rows."""
+        from cepheid.spark.tasks.buckets import Bucket
+
+        bucket, stored = Bucket(self.unit), self.state.get()
+        if stored is None:
+            self.state.update((bucket.seal(),))
+        else:
+            bucket.check_seal(bytes(stored[0]))
+
+    def _step(self, tables: list[pa.Table], timers: Any, expired: int | None) -> Iterator[Row]:
+        from cepheid.spark.tasks.buckets import COUNTS, Bucket
+        from cepheid.spark.tasks.packing import BLOB
+
+        bucket = Bucket(self.unit)
+        stored = self.state.get()
+        if stored is not None:
+            bucket.load(bytes(stored[0]))
+        watermark = timers.getCurrentWatermarkInMs()
+        step = bucket.step(tables, watermark)
+        self._set_timer(bucket, step.deadline, watermark, expired)
+        if bucket.empty:
+            self.state.clear()
+            size = 0
+        else:
+            data = bucket.dump()
+            size = len(data)
+            self.state.update((data,))
+        for moment, blob in step.rows:
+            yield Row(**{MOMENT: EPOCH + dt.timedelta(microseconds=moment), BLOB: blob, **dict.fromkeys(COUNTS)})
+        # Never at or below the watermark: such a row would be an error.
+        now = EPOCH + dt.timedelta(milliseconds=watermark, microseconds=1)
+        yield Row(**{MOMENT: now, BLOB: None, **step.counts, "state_bytes": size})
+
+    def _set_timer(self, bucket: Bucket, deadline: int | None, watermark: int, expired: int | None) -> None:
+        """One timer at or before the deadline; none that has passed, or the bucket would be visited twice in one micro-batch."""
+        for timer in bucket.timers:
+            if timer <= watermark and timer != expired:
+                self.handle.deleteTimer(timer)
+        bucket.timers = [timer for timer in bucket.timers if timer > watermark]
+        # Spark fires a timer once the watermark is past it.
+        wanted = None if deadline is None else max(deadline - 1, watermark + 1)
+        if wanted is not None and not any(timer <= wanted for timer in bucket.timers):
+            self.handle.registerTimer(wanted)
+            bucket.timers.append(wanted)
