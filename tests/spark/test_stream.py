@@ -134,19 +134,6 @@ def test_a_condition_that_is_a_test_of_the_type(feed, seed):
     assert shown(feed.rows()) == shown(query.run(table_of(events)).to_arrow(events=True).to_pylist()) != []
 
 
-def test_more_types_than_a_letter_has_bits(feed, seed):
-    """Beside another query with a restart between, and alone."""
-    events, arrival = disordered(seed, count=200)
-    types = " OR ".join(["A", *(f"T{number}" for number in range(70))])
-    query = cepheid.query(f"SELECT * WHERE ({types}) AS x ; B AS y FILTER x.v > 3 PARTITION BY k WITHIN 10 seconds")
-    expected = shown(query.run(table_of(events)).to_arrow(events=True).to_pylist())
-    assert len(expected) > 10
-    feed.restarted(table_of(arrival), cepheid.spark.on({"one": query, "two": PAIRS}, lateness="6 seconds"), "both")
-    feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
-    assert shown(feed.rows()) == expected
-    assert shown([row for row in feed.rows("both") if row["query"] == "one"]) == expected
-
-
 def test_equalities_within_partitions(feed, seed):
     """The state of a bucket has the keys of both; a NULL in what an equality compares is no NULL key."""
     events, arrival = disordered(seed, keys=2, count=200)

@@ -31,6 +31,10 @@ QUERIES = {
 }
 
 
+TYPES = f"SELECT * WHERE ({' OR '.join(['A', *(f'T{number}' for number in range(70))])}) AS x ; B AS y FILTER x.v > 3 {SHOWN}"
+"""More types than a letter has bits."""
+
+
 def query_of(name):
     """With the columns that `shown` reads."""
     text = QUERIES[name].replace("x0 AS x, x69 AS y", "x0, x69")
@@ -65,7 +69,7 @@ def test_alone_on_a_stream_with_a_restart(feed, seed):
 def test_beside_other_queries(feed, seed):
     """Over a table, and on a stream with a restart."""
     events, arrival = disordered(seed)
-    several = {name: query_of(name) for name in ("OR of 70", "absence")} | {"pairs": PAIRS}
+    several = {name: query_of(name) for name in ("OR of 70", "absence")} | {"pairs": PAIRS, "types": cepheid.query(TYPES)}
     table = feed.spark.createDataFrame(table_of(events).to_pandas())
     found = [row.asDict(recursive=True) for row in table.transform(cepheid.spark.on(several, until="end")).collect()]
     feed.restarted(table_of(arrival), cepheid.spark.on(several, lateness="6 seconds"))

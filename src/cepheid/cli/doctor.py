@@ -175,6 +175,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _package("starlette", extra="play", why="for cepheid play"),
     _package("uvicorn", extra="play", why="for cepheid play"),
     _package("altair", extra="viz", why="for timelines in notebooks"),
+    _package("vl_convert", extra="png", why="for pictures as PNG"),
     _package("anywidget", extra="notebook", why="for Query.explore in notebooks"),
     _java,
     _temporary_files,

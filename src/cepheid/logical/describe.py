@@ -7,6 +7,7 @@ The text follows the query language where the language has the construct. Local 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -303,8 +304,14 @@ def _literal(literal: plan.Literal) -> str:
     if pa.types.is_duration(literal.type) and isinstance(value, int):
         return duration_text(value * NANOSECONDS[literal.type.unit])
     if pa.types.is_timestamp(literal.type):
-        return f"{value}{literal.type.unit}"
+        return f"TIMESTAMP '{instant_text(literal)}'"
     return str(value)
+
+
+def instant_text(literal: plan.Literal) -> str:
+    """A constant of a timestamp type, as people write it: `2026-01-01 10:00:00Z`, with as many digits of a second as it has."""
+    text = str(pa.scalar(literal.value, literal.type).cast(pa.string()))
+    return re.sub(r"\.(\d*?)0*(?=[Z+-]|$)", lambda found: f".{found[1]}" if found[1] else "", text)
 
 
 def _name(name: str) -> str:

@@ -6,13 +6,13 @@ language writes them.
 
 from __future__ import annotations
 
-import re
+import datetime as dt
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from cepheid.logical import plan
-from cepheid.logical.describe import describe_expression
+from cepheid.logical.describe import describe_expression, instant_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,5 +106,5 @@ def literal_phrase(literal: plan.Literal) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE:
         return str(int(value))
     if pa.types.is_timestamp(literal.type) and value is not None:
-        return re.sub(r"\.0+(?=[Z+-]|$)", "", str(pa.scalar(value, literal.type).cast(pa.string())))
-    return describe_expression(literal)
+        return instant_text(literal)
+    return value.isoformat() if isinstance(value, dt.date) else describe_expression(literal)
