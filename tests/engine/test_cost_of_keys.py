@@ -12,6 +12,9 @@ import pyarrow as pa
 import pytest
 
 import cepheid
+from cepheid.engine.evaluations import base as running
+from cepheid.engine.evaluations.absence import Absence
+from cepheid.engine.plan.compiled import Compiled
 from cepheid.engine.run import member, queries
 from cepheid.engine.run.query_state import QueryState
 
@@ -145,3 +148,26 @@ def test_looks_for_idle_keys_cost_what_events_cost(monkeypatch: pytest.MonkeyPat
         for part in later:
             recognizer.push(part)
         assert sum(walked) <= (1 + several) * (member.LOOKED_AT * len(later) + keys)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_memory_that_is_taken_again_at_once_is_not_given_back(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """What a look finds empty the next events take: to move the whole state into a smaller one, at each look, costs many times what a look costs."""
+    keys, size, pushes = 20_000, 500, 40
+    made: list[object] = []
+    for kind in (Compiled, Absence):
+
+        def counted(self, *, evaluation=kind.evaluation, **options):
+            made.append(self)
+            return evaluation(self, **options)
+
+        monkeypatch.setattr(kind, "evaluation", counted)
+    monkeypatch.setattr(member, "IDLE_CHECK", 4)
+    monkeypatch.setattr(running, "SHRINK_FROM", 1 << 13)
+    fill = events(keys, keys=keys, start=0, fresh=True)
+    recognizer = cepheid.query(QUERIES[name].replace("1000000", "100")).recognizer(fill.schema)
+    recognizer.push(fill)
+    made.clear()
+    for place in range(pushes):
+        recognizer.push(events(size, keys=keys, start=keys + size * place))
+    assert len(made) <= 1, "a state of all keys is moved at most once, after the first push, which is larger"

@@ -21,6 +21,7 @@ import pytest
 import cepheid
 from cepheid.engine.evaluations import base as running
 from cepheid.engine.evaluations.guarded_methods import CARRIED, UNMARKED
+from cepheid.engine.evaluations.match import Evaluation
 from cepheid.engine.input import payload
 from cepheid.engine.plan.methods import METHODS
 from cepheid.engine.run import member
@@ -142,6 +143,26 @@ def limited(text: str) -> cepheid.Query:
     return cepheid.query(text if "COUNT(*)" in text else f"{text} LIMIT 1")
 
 
+@pytest.mark.parametrize("group", FRAGMENTS)
+def test_what_is_given_back_is_not_missed(monkeypatch: pytest.MonkeyPatch, group: str, cases: int, seed: int) -> None:
+    """The matches of pushes, between which all is moved together that can be, are those of all events at once."""
+    monkeypatch.setattr(member, "IDLE_CHECK", 1)
+    monkeypatch.setattr(member, "LOOKED_AT", 1 << 20)
+    monkeypatch.setattr(running, "SHRINK_FROM", 0)
+    monkeypatch.setattr(running, "SHRINK_RATIO", 1)
+    for number in range(max(5, cases // 10)):
+        rng = random.Random(f"{seed} given back {group} {number}")
+        query = cepheid.query(
+            generators.random_query(rng, fragment=dataclasses.replace(FRAGMENTS[group], windows=("time", "events"), limit=0.0))
+        )
+        events = stream(rng, 120, dense=60)
+        recognizer = query.recognizer(events.schema)
+        with contextlib.suppress(LimitError):
+            found = [match for start in range(0, 120, 8) for match in recognizer.push(events.slice(start, 8))]
+            found += list(recognizer.undecided())
+            assert sorted(map(str, found)) == sorted(map(str, query.run(events))), f"CEPHEID_SEED={seed} {query.text}"
+
+
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize(
     ("select", "pattern"), [(select, pattern) for select in SELECTS for pattern in (*NAMED, *(() if "MAX" in select else ITERATED))]
@@ -159,7 +180,8 @@ def test_every_method_is_measured() -> None:
 
 
 def test_memory_that_gives_nothing_back_is_not_moved_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of many keys has the least room, whatever it holds: a fresh state is as large."""
+    """A fresh state is as large, whatever it is taken for."""
+    monkeypatch.setattr(Evaluation, "wasteful", True)
     monkeypatch.setattr(member, "IDLE_CHECK", 1)
     keys = 4_000
     events = pa.table({"type": ["B"] * keys + ["X"] * 40, "ts": range(keys + 40), "k": [*range(keys), *range(40)]})
@@ -170,7 +192,6 @@ def test_memory_that_gives_nothing_back_is_not_moved_again(monkeypatch: pytest.M
     for place in range(40):
         recognizer.push(events.slice(keys + place, 1))
         evaluations.append(recognizer._member.state.evaluation)
-    assert recognizer._member.state.evaluation.wasteful
     assert sum(one is not other for one, other in itertools.pairwise(evaluations)) <= 1
 
 

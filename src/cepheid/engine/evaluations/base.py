@@ -408,6 +408,8 @@ class KernelEvaluation(Keeping, KernelLoop):
         rows = np.flatnonzero(self._idle(time))
         rows = rows[rows > 0]
         self.store.empty(rows)
+        if is_wasteful(self.store.reserved, lambda: self.store.taken):
+            self.store.squeeze()
         return rows - 1
 
     @abstractmethod

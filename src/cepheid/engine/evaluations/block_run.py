@@ -107,7 +107,7 @@ class BlockRun(BufferedRun):
         return idle
 
     def _needed(self) -> int:
-        rows = self.store.used
+        rows = self.store.held_rows
         return self.store.needed(rows, self._oldest(rows, self.store.plain(rows)))
 
     def dump(self) -> dict[str, bytes]:

@@ -153,7 +153,7 @@ class Evaluation(BufferedRun):
 
     def _needed(self) -> int:
         cells = self.store.cells
-        return cells.nbytes // cells.places * match_state.live_cells(self.store, self._get("epoch"))
+        return cells.nbytes // cells.places * match_state.needed_cells(self.store, self._get("epoch"))
 
     def _parts(self) -> Iterable[Array | HasBytes]:
         work = (self._weights, self._stamps, self._stack, self._path, self._path_labels, self._list_of, *self._lists)

@@ -47,15 +47,39 @@ class MatchGraph(Store):
         """Bytes of the pools."""
         return self.cells.nbytes + self.starts.nbytes + self.packed.nbytes
 
+    @property
+    def taken(self) -> int:
+        """Bytes of the slabs that rows hold."""
+        return sum(pool.place_bytes * int(self._held(kind)[2].sum()) for kind, pool in self._pools)
+
+    @property
+    def _pools(self) -> tuple[tuple[str, Pool], ...]:
+        return ("cells", self.cells), ("starts", self.starts), ("packed", self.packed)
+
+    def _held(self, kind: str, rows: Array | None = None) -> tuple[Array, Array, Array]:
+        """Of these rows (None: of all) those that hold a slab of a kind, where it starts, and its places."""
+        records, column = self.records, self.column
+        name, one_less = ("packed_size", 0) if kind == "packed" else (f"{kind}_mask", 1)
+        sizes = one_less + (records[:, column[name]] if rows is None else records[rows, column[name]])
+        found = np.flatnonzero(sizes)
+        sizes, found = sizes[found], found if rows is None else rows[found]
+        return found, records[found, column[f"{kind}_offset"]], sizes
+
+    def squeeze(self) -> None:
+        """Move the slabs that rows hold together, and give back the memory behind them. O(rows), and what they hold."""
+        for kind, pool in self._pools:
+            rows, offsets, sizes = self._held(kind)
+            self.records[rows, self.column[f"{kind}_offset"]] = pool.squeeze(offsets, sizes)
+
     def idle(self, epoch: int, oldest: int | None) -> Array:
         """For each row whether no match can go on (bool). epoch: see `consumed`. oldest: the least time that one may start at, or None."""
         record = self.records
         idle: Array = (record[:, self.column["lists"]] == 0) | self.consumed(record, epoch)
         if oldest is not None:
-            head, tail = record[:, self.column["starts_head"]], record[:, self.column["starts_tail"]]
-            place = record[:, self.column["starts_offset"]] + ((tail - 1) & record[:, self.column["starts_mask"]])
-            latest = self.starts.arrays[1][np.where(tail > head, place, 0)]
-            idle |= (tail > head) & (latest < oldest)
+            rows = np.flatnonzero(~idle)  # PERF: of few rows; a column of all records takes as long as to read all of them
+            head, tail, offset, mask = (record[rows, self.column[f"starts_{name}"]] for name in ("head", "tail", "offset", "mask"))
+            latest = self.starts.arrays[1][np.where(tail > head, offset + ((tail - 1) & mask), 0)]
+            idle[rows] = (tail > head) & (latest < oldest)
         return idle
 
     def consumed(self, records: Array, epoch: int) -> Array:
@@ -66,11 +90,12 @@ class MatchGraph(Store):
     def empty(self, rows: Array) -> None:
         """Drop the open matches of these rows and take back their slabs; positions go on."""
         record, column = self.records, self.column
-        for pool, kind in ((self.cells, "cells"), (self.starts, "starts")):
-            owners = rows[record[rows, column[f"{kind}_mask"]] >= 0]
-            pool.release(record[owners, column[f"{kind}_offset"]], record[owners, column[f"{kind}_mask"]] + 1)
-        owners = rows[record[rows, column["packed_size"]] > 0]
-        self.packed.release(record[owners, column["packed_offset"]], record[owners, column["packed_size"]])
+        holding: Array = np.zeros(len(record), np.bool_)
+        for kind, pool in self._pools:
+            owners, offsets, sizes = self._held(kind, rows)
+            pool.release(offsets, sizes)
+            holding[owners] = True
+        rows = rows[holding[rows]]  # PERF: the others are as they are left here
         kept = np.array([column["position"], column["base"], column["last_time"]])
         values = record[rows][:, kept]
         record[rows] = self.blank

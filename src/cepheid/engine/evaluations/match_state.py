@@ -76,8 +76,11 @@ def dump(graph: MatchGraph, epoch: int) -> dict[str, Any]:
     }
 
 
-def live_cells(graph: MatchGraph, epoch: int) -> int:
-    """How many cells of all partitions are not before the least start that an open match may have. O(partitions x log cells)."""
+def needed_cells(graph: MatchGraph, epoch: int) -> int:
+    """Places for the cells of all partitions that are not before the least start that an open match may have, in slabs of at least the least size.
+
+    O(partitions x log cells).
+    """
     column = graph.column
     record = graph.records[graph.records[:, column["cells_mask"]] >= 0]
     offset, mask, head, following = (record[:, column[name]] for name in ("cells_offset", "cells_mask", "head", "next"))
@@ -88,7 +91,8 @@ def live_cells(graph: MatchGraph, epoch: int) -> int:
         return np.asarray(np.where(found < 0, ~found, found))
 
     first = first_from(position, head, following, _lows(graph, record, *_first_starts(graph, record)))
-    return int((following - first)[~graph.consumed(record, epoch)].sum())
+    live = (following - first)[~graph.consumed(record, epoch)]
+    return int(np.maximum(live[live > 0], graph.cells.least).sum())
 
 
 def _first_starts(graph: MatchGraph, record: Array) -> tuple[Array, Array]:

@@ -66,6 +66,11 @@ class Pool:
         """Bytes of the arrays."""
         return sum(int(array.nbytes) for array in self.arrays)
 
+    @property
+    def place_bytes(self) -> int:
+        """Bytes of a place."""
+        return sum(array.itemsize * width for array, width in zip(self.arrays, self.widths, strict=True))
+
     def reserve(self, places: int) -> None:
         """Make room for so many places behind those in use; doubles the arrays.
 
@@ -102,6 +107,20 @@ class Pool:
             size_class = (size // self.least).bit_length() - 1
             first[chain * width] = np.append(chain[1:], self.numbers[size_class])
             self.numbers[size_class] = chain[0]
+
+    def squeeze(self, offsets: Array, sizes: Array) -> Array:
+        """Move these slabs, all that are given out, together, and give back the memory behind them; returns where they are now. O(their places)."""
+        total = int(sizes.sum())
+        places = ragged(offsets, sizes)[1]
+        capacity = power_of_two(max(total, self.least))
+        for number, (array, width) in enumerate(zip(self.arrays, self.widths, strict=True)):
+            smaller = np.zeros(capacity * width, array.dtype)
+            smaller[: total * width].reshape(-1, width)[:] = array.reshape(-1, width)[places]
+            self.arrays[number] = smaller
+        self.numbers[:CLASSES] = -1
+        self.numbers[TOP], self.numbers[CAPACITY] = total, capacity
+        moved: Array = np.cumsum(sizes) - sizes
+        return moved
 
 
 def offsets_of(lengths: Array) -> Array:

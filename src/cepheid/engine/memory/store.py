@@ -28,6 +28,9 @@ RESERVED = (1 << 20, 1 << 25, 1 << 28)
 SPARE = 8
 """Where there is no memory for an array of twice the size, the new one has this part more than is needed."""
 
+MANY_ROWS, SPARE_ROWS = 1 << 12, 4
+"""Rows from which they do not grow by doubling, and which part of them more there is then: most rows of many keys hold nothing but their line."""
+
 
 class Store:
     """The state of an evaluation's partitions, in arrays with a line per row.
@@ -49,7 +52,7 @@ class Store:
         """Make rows 0 .. count - 1 exist; amortized O(1) per row."""
         rows = len(self)
         if count > rows:
-            more = max(count, 2 * rows) - rows
+            more = max(count, 2 * rows if rows < MANY_ROWS else rows + rows // SPARE_ROWS) - rows
             for name, line in self._blank.items():
                 setattr(self, name, np.concatenate([getattr(self, name), np.repeat(line[None], more, axis=0)]))
 
@@ -72,6 +75,14 @@ class Store:
     def reserved(self) -> int:
         """Bytes of what partitions are given room in, given or not."""
         return 0
+
+    @property
+    def taken(self) -> int:
+        """Bytes of what partitions have of that."""
+        return 0
+
+    def squeeze(self) -> None:
+        """Give back what is reserved and not taken. O(rows), and what they hold."""
 
     @property
     def nbytes(self) -> int:
@@ -177,6 +188,15 @@ class BlockStore(Store):
     def held(self) -> int:
         """Words that rows hold."""
         return int(self.sizes.sum())
+
+    @property
+    def taken(self) -> int:
+        """Bytes of the blocks of rows."""
+        return 8 * self.held
+
+    def squeeze(self) -> None:
+        """Move the blocks together, and give back the memory behind them. O(rows), and the blocks."""
+        self._squeeze(0)
 
     def reserve(self, words: int) -> bool:
         """Make room for so many words behind those in use; returns whether blocks have moved, and none is free any more. Amortized linear."""
