@@ -12,6 +12,7 @@ import ast
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -140,7 +141,10 @@ def targets(node: ast.AST) -> Iterator[str]:
         yield from (name for leaf in node.args if isinstance(leaf, ast.Constant) and (name := short(str(leaf.value))))
 
 
-def imports_of(source: str, path: Path) -> Iterator[Import]:
+@cache
+def imports_of(source: str, path: Path) -> tuple[Import, ...]:
+    """The imports of a module."""
+
     def visit(node: ast.AST, *, late: bool, for_types: bool) -> Iterator[Import]:
         for target in targets(node):
             yield Import(source, target, getattr(node, "lineno", 0), late, for_types)
@@ -151,7 +155,7 @@ def imports_of(source: str, path: Path) -> Iterator[Import]:
                 if isinstance(child, ast.AST):
                     yield from visit(child, late=late, for_types=for_types or guarded)
 
-    yield from visit(ast.parse(path.read_text(encoding="utf-8"), str(path)), late=False, for_types=False)
+    return tuple(visit(ast.parse(path.read_text(encoding="utf-8"), str(path)), late=False, for_types=False))
 
 
 def unit_of(module: str) -> str | None:

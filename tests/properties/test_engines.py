@@ -28,18 +28,10 @@ from cepheid.engine.run import batches
 from cepheid.errors import LimitError
 from cepheid.logical.types import type_of
 from cepheid.testing.differential import WAYS, Case, answers, check, draw, draws, pieces, rows_of
-from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, JUDGING, LAGGED, NEGATING, RESTRICTING, SUCCEEDING, WAITING
+from cepheid.testing.fragments import fragments
+from cepheid.testing.generators import COMPARING, ENGINE
 
-FRAGMENTS = {
-    "engine": ENGINE,
-    "NXT, LAST, MAX": WAITING,
-    "absence": ABSENT,
-    "lag": LAGGED,
-    "negation": NEGATING,
-    "RESTRICTED": RESTRICTING,
-    "THEN": SUCCEEDING,
-    "HAVING": JUDGING,
-}
+FRAGMENTS = fragments()
 VARIANTS = ("compiled", "python", "checked")
 
 
@@ -65,11 +57,13 @@ def test_however_the_events_come(way: str, cases: int, seed: int) -> None:
         assert WAYS[way](case, engine) == rows_of(case.query.run(case.events)), f"{engine}\n{case}"
 
 
-@pytest.mark.parametrize("fragment", FRAGMENTS)
+@pytest.mark.parametrize(
+    "fragment", fragments("definitions")
+)  # there the positions count made events, too: tests/engine/test_definitions.py
 def test_the_events_shown_are_those_at_the_positions(fragment: str, cases: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """`m[x]` and `to_arrow(events=True)` show the rows of the input, whether it came whole or in pieces; what is dead is forgotten at once."""
     monkeypatch.setattr(payload, "LEAST_COMPACTION", 1)
-    for case in draw(FRAGMENTS[fragment], count=cases // 4, seed=seed):
+    for case in draw(FRAGMENTS[fragment], count=cases // 10, seed=seed):
         whole = case.query.run(case.events)
         recognizer, cut = case.query.recognizer(case.events.schema), []
         for number, piece in enumerate(pieces(random.Random(case.number), case.events)):
@@ -105,7 +99,7 @@ def tiny_chunks(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_however_small_the_chunks_are(fragment: str, cases: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of two matches, kernels that return after each event, tables in pieces of three: the same matches in the same order."""
-    drawn_here = draw(FRAGMENTS[fragment], count=cases // 2, seed=seed)
+    drawn_here = draw(FRAGMENTS[fragment], count=cases // 5, seed=seed)
     wanted = [rows_of(case.query.run(case.events)) for case in drawn_here]
     tiny_chunks(monkeypatch)
     for case, rows in zip(drawn_here, wanted, strict=True):
@@ -118,7 +112,7 @@ def test_however_small_the_chunks_are(fragment: str, cases: int, seed: int, monk
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_however_often_memory_is_given_back(fragment: str, cases: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The state moves after each push, blocks move together whenever one of them needs room: the same matches in the same order."""
-    drawn_here = draw(FRAGMENTS[fragment], count=cases // 2, seed=seed)
+    drawn_here = draw(FRAGMENTS[fragment], count=cases // 5, seed=seed)
     wanted = [rows_of(case.query.run(case.events)) for case in drawn_here]
     given_back(monkeypatch)
     for case, rows in zip(drawn_here, wanted, strict=True):

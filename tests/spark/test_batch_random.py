@@ -6,7 +6,6 @@ events go through the worker's own code. Rows come in any partitioning, in batch
 
 from __future__ import annotations
 
-import dataclasses
 import random
 
 import numpy as np
@@ -22,23 +21,8 @@ from cepheid.spark.recognition import on
 from cepheid.spark.source import source_of
 from cepheid.spark.tasks.worker import LETTER, TIME, Task, TaskRun, compiled_here, value_column
 from cepheid.testing.differential import fits, matches_up_to
-from cepheid.testing.generators import (
-    CHOOSING,
-    COMPARING,
-    CONTRADICTING,
-    ENGINE,
-    JUDGING,
-    LAGGED,
-    NEGATING,
-    NESTED,
-    POSITIONAL,
-    RESTRICTING,
-    SCHEMA,
-    SUCCEEDING,
-    WAITING,
-    random_query,
-    random_stream,
-)
+from cepheid.testing.fragments import fragments
+from cepheid.testing.generators import SCHEMA, random_query, random_stream
 
 PATTERN = "pattern"
 
@@ -141,23 +125,8 @@ MOST_MATCHES = 2000
 """Of a random case: one in some thousands has millions, and here each becomes a text."""
 
 
-FRAGMENTS = {
-    "engine": ENGINE,
-    "NXT, LAST, MAX": WAITING,
-    "NXT, LAST, MAX of any pattern": dataclasses.replace(ENGINE, strategies=("NXT", "LAST", "MAX"), consume=0.2),
-    "nested": dataclasses.replace(NESTED, strategies=("", "ALL", "ANY", "STRICT")),
-    "lag": dataclasses.replace(LAGGED, absence=0.0),
-    "COUNT(*)": dataclasses.replace(ENGINE, strategies=("", "ALL", "STRICT"), count=1.0, consume=0.2),
-    "guards": dataclasses.replace(COMPARING, absence=0.0),
-    "negation": dataclasses.replace(NEGATING, absence=0.0),
-    "negation around guards": dataclasses.replace(CONTRADICTING, absence=0.0),
-    "RESTRICTED": dataclasses.replace(RESTRICTING, absence=0.0, consume=0.0),
-    "THEN": dataclasses.replace(SUCCEEDING, absence=0.0),
-    "HAVING": dataclasses.replace(JUDGING, absence=0.0),
-    "strategies around guards": dataclasses.replace(CHOOSING, absence=0.0),
-    "positions": dataclasses.replace(POSITIONAL, absence=0.0),
-    "strategies around positions": dataclasses.replace(POSITIONAL, operators=(*POSITIONAL.operators, ("select", 6)), absence=0.0),
-}
+FRAGMENTS = fragments("absence", "absence from the start", "definitions", absence=0.0)
+"""What waits for events that do not come, and definitions, are tried by `test_table_functions` and `test_definitions`."""
 
 
 def random_case(seed, fragment):
@@ -179,7 +148,7 @@ def test_many_patterns_in_one_job(spark, cases, seed):
     """Of every fragment so many; a job has patterns of several, for it costs more than they do."""
     made = []
     for name, fragment in FRAGMENTS.items():
-        enough = Enough(cases // (2 if name == "engine" else 4 if fragment.index else 8), matched=2)
+        enough = Enough(cases // (2 if name == "any pattern" else 4 if fragment.index else 8), matched=2)
         for number in enough:
             query, table = random_case(seed * 10_000 + number, fragment)
             made.append((name, query, table, expected(query, table)))

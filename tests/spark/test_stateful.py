@@ -28,47 +28,10 @@ from cepheid.spark.tasks.packing import BLOB, BUCKET, SEAL, pack, unpack
 from cepheid.spark.tasks.unit import Unit
 from cepheid.spark.tasks.worker import LETTER, TIME, Task, pack_schema
 from cepheid.testing.differential import fits, matches_up_to
-from cepheid.testing.generators import (
-    ABSENT,
-    CHOOSING,
-    COMPARING,
-    CONTRADICTING,
-    ENGINE,
-    JUDGING_GUARDED,
-    LAGGED,
-    LAYERED,
-    NEGATING,
-    NESTED,
-    POSITIONAL,
-    RESTRICTING,
-    SCHEMA,
-    STARTING,
-    SUCCEEDING,
-    WAITING,
-    random_query,
-    random_stream,
-)
+from cepheid.testing.fragments import fragments
+from cepheid.testing.generators import SCHEMA, random_query, random_stream
 
-FRAGMENTS = {
-    "engine": dataclasses.replace(ENGINE, unit="s"),
-    "strategies": dataclasses.replace(WAITING, strategies=("NXT", "LAST", "MAX"), unit="s"),
-    "any pattern": dataclasses.replace(ENGINE, strategies=("NXT", "LAST", "MAX", "STRICT", "ANY"), consume=0.3, unit="s"),
-    "nested": dataclasses.replace(NESTED, unit="s"),
-    "absence": dataclasses.replace(ABSENT, unit="s"),
-    "absence from the start": dataclasses.replace(STARTING, unit="s"),
-    "lag": dataclasses.replace(LAGGED, unit="s"),
-    "counts": dataclasses.replace(ENGINE, strategies=("", "ALL"), count=1.0, unit="s"),
-    "guards": dataclasses.replace(COMPARING, unit="s"),
-    "negation": dataclasses.replace(NEGATING, unit="s"),
-    "negation around guards": dataclasses.replace(CONTRADICTING, unit="s"),
-    "RESTRICTED": dataclasses.replace(RESTRICTING, unit="s"),
-    "THEN": dataclasses.replace(SUCCEEDING, unit="s"),
-    "HAVING": dataclasses.replace(JUDGING_GUARDED, unit="s"),
-    "strategies around guards": dataclasses.replace(CHOOSING, unit="s"),
-    "positions": dataclasses.replace(POSITIONAL, unit="s"),
-    "matches as events": dataclasses.replace(LAYERED, unit="s"),
-    "strategies around positions": dataclasses.replace(POSITIONAL, operators=(*POSITIONAL.operators, ("select", 6)), unit="s"),
-}
+FRAGMENTS = fragments(unit="s")
 START, SECOND = 1_700_000_000_000_000, 1_000_000
 TIMED = SCHEMA.set(1, pa.field("ts", pa.timestamp("us", tz="UTC"))).append(pa.field("row", pa.int64()))
 
@@ -289,7 +252,7 @@ def test_a_stream_gives_what_the_table_gives(fragment, cases, seed, monkeypatch)
         enough.seen["matched"] += bool(found)
 
 
-@pytest.mark.parametrize("fragment", ["any pattern", "matches as events"])
+@pytest.mark.parametrize("fragment", ["any pattern", "definitions"])
 def test_positions_go_on_counting(fragment, cases, seed, monkeypatch):
     """Those of a table, in any order of arrival; events that matches make have positions too."""
     enough = Enough(cases // 8, matched=2)

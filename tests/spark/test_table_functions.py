@@ -26,23 +26,8 @@ from cepheid.spark.tasks.row_values import from_arrow, to_arrow
 from cepheid.spark.tasks.tables import Partition, Reader, is_between, is_cut
 from cepheid.spark.translation import cepheid_error
 from cepheid.testing.differential import fits, matches_up_to
-from cepheid.testing.generators import (
-    ABSENT,
-    COMPARING,
-    CONTRADICTING,
-    ENGINE,
-    LAGGED,
-    LAYERED,
-    NEGATING,
-    NESTED,
-    POSITIONAL,
-    RESTRICTING,
-    SCHEMA,
-    STARTING,
-    WAITING,
-    random_query,
-    random_stream,
-)
+from cepheid.testing.fragments import fragments
+from cepheid.testing.generators import SCHEMA, random_query, random_stream
 
 
 def reading(query, schema, name="fire", **options):
@@ -106,20 +91,7 @@ MOST_MATCHES = 2000
 
 CONSTRUCT = importlib.import_module("cepheid.automata.construct")
 
-FRAGMENTS = {
-    "engine": ENGINE,
-    "NXT, LAST, MAX": WAITING,
-    "nested": NESTED,
-    "absence": ABSENT,
-    "absence from the start": STARTING,
-    "guards": COMPARING,
-    "negation": NEGATING,
-    "negation around guards": CONTRADICTING,
-    "RESTRICTED": RESTRICTING,
-    "lag": LAGGED,
-    "positions": POSITIONAL,
-    "definitions": LAYERED,
-}
+FRAGMENTS = fragments()
 
 
 def drawn(source, fragment):
@@ -132,7 +104,7 @@ def drawn(source, fragment):
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_random_queries_give_the_rows_of_run(fragment, cases, seed, monkeypatch):
-    enough = Enough(cases // 3, matched=3)
+    enough = Enough(cases // 5, matched=3)
     for number in enough:
         source = random.Random(seed * 10_000 + number)
         query = drawn(source, FRAGMENTS[fragment])

@@ -75,14 +75,13 @@ UNMARKED = "each group alive, at events that PROJECT hides or that a neighbour m
 class _Guards(Method):
     """What the methods share."""
 
-    def fits(self, task: Task) -> str | None:
-        """Whatever has guards; the others are faster without."""
-        return None if task.compares_events else "the pattern compares no events"
+    def fits(self, task: Task) -> None:
+        """Whatever the others do not take: they are faster without guards."""
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in `guarded_indexes`."""
-        unknown = self._unknown(terms)
-        asked = _Asked(terms.program, compiled=not unknown)
+        unknown = self.uncompiled(terms)
+        asked = _Asked(terms.program, compiled=unknown is None)
         lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region", *([SETS] if asked.sets else [])]
         lines += map(_choice_in, terms.program.automaton.parts)
         lines += map(_refused, terms.program.automaton.negated)
@@ -90,12 +89,13 @@ class _Guards(Method):
             lines.append(f"as far as {LOOKED_AT} macro states, and {MOST_COMBINED:,} combinations of conditions at each, show")
         state = terms.state("marked events x groups that each goes on from" if CARRIED in asked.updates else "marked events")
         delay = self._delay(terms)
-        if asked.several and not unknown:
+        if asked.several and unknown is None:
             delay += "; where several comparisons are asked at one event, O(n) at worst"
         if asked.ambiguous or terms.program.repeats:
             delay += f"; a match may be found in several ways: they are told apart at its end, up to {DISTINCT_LIMIT:,} per trigger"
         return Guarantee(
-            evaluation=f"{self._what(terms)}, over groups of partial matches with equal values; determinized lazily{unknown}",
+            evaluation=f"{self._what(terms)}, over groups of partial matches with equal values; determinized lazily"
+            + ("" if unknown is None else f"; not compiled, for {unknown}"),
             update=", ".join(lines),
             state="; and ".join(
                 [
@@ -108,13 +108,13 @@ class _Guards(Method):
             guards=tuple(asked.answers),
         )
 
-    def _unknown(self, terms: Terms) -> str:
-        """That it is not compiled, and why; nothing where it is."""
+    def uncompiled(self, terms: Terms) -> str | None:
+        """What the kernel of guards does not know."""
         try:
             self._check(terms)
         except UnknownError as error:
-            return f"; not compiled, for {error}"
-        return ""
+            return str(error)
+        return None
 
     def _check(self, terms: Terms) -> None:
         """Raise UnknownError where the kernel does not do it."""
@@ -210,7 +210,7 @@ class GuardedCountMethod(_Guards):
         return guarded_counts(terms.program, **terms.bounds, **options)
 
     def _delay(self, terms: Terms) -> str:
-        if self._unknown(terms):
+        if self.uncompiled(terms) is not None:
             return "O(r log n) per trigger, r = marked events that it reaches; nothing is enumerated"
         return (
             "per trigger O(log n), O(n) where values are compared by order, n = marked events alive; the same for each event that it reaches whose"
@@ -228,9 +228,6 @@ class GuardedChoiceMethod(_Guards):
     def serves(self, task: Task) -> bool:
         """The strategies that choose; COUNT(*) counts what they choose."""
         return task.strategy in CHOOSING
-
-    def fits(self, task: Task) -> None:
-        """Whatever the others do not take."""
 
     def program(self, task: Task) -> ChoiceProgram:
         """The pattern's, and how to choose."""
@@ -253,7 +250,7 @@ class GuardedChoiceMethod(_Guards):
 
     def _delay(self, terms: Terms) -> str:
         assert isinstance(terms.program, ChoiceProgram)
-        if not self._unknown(terms):
+        if self.uncompiled(terms) is None:
             return (
                 "per trigger O(log n), O(n) where values are compared by order, n = marked events alive; the same for each event that it reaches"
                 " whose choice is not known yet, or has left the window since then; then output-linear for what is chosen"

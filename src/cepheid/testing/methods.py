@@ -1,0 +1,86 @@
+"""Every method that can evaluate a query, not only the one that the planner takes: all must give the same matches.
+
+The planner asks the methods in one order, and the first that fits takes a query (`engine.plan.methods`). A wrong answer of another one would show
+only on the day on which the order, or what fits, changes. So tests switch the methods off in turn: `alternatives` has the other ways to evaluate a
+query.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+from unittest import mock
+
+import cepheid
+from cepheid.engine.evaluations.guarded_tables import GuardTables, UnknownError
+from cepheid.engine.plan import methods
+from cepheid.errors import LimitError
+from cepheid.records import record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cepheid.engine.evaluations.method import Method
+    from cepheid.engine.plan.compiled import Compiled
+    from cepheid.query import Query
+    from cepheid.schema import EventSchema
+
+
+@record
+class By:
+    """A way to evaluate queries.
+
+    method: the one that is asked first; None: the order is the planner's. kernel: whether guards go to their kernel where it knows them.
+    """
+
+    method: Method | None = None
+    kernel: bool = True
+
+    def __str__(self) -> str:
+        return " ".join([*([] if self.method is None else [self.method.name]), *([] if self.kernel else ["in Python"])])
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Queries that are compiled inside, and evaluated inside, go this way as far as they can, with their EVENT definitions."""
+        with ExitStack() as stack:
+            if self.method is not None:
+                first = (self.method, *(other for other in methods.METHODS if other != self.method))
+                stack.enter_context(mock.patch.object(methods, "METHODS", first))
+            if not self.kernel:
+                stack.enter_context(mock.patch.object(GuardTables, "__init__", side_effect=UnknownError("the kernel is switched off")))
+            yield
+
+
+def anew(query: Query) -> Query:
+    """The same query, not compiled yet."""
+    return cepheid.query(query.text, args=query.args)
+
+
+def alternatives(query: Query, schema: EventSchema) -> list[By]:
+    """The ways in which the query, or one of its EVENT definitions, can be evaluated, without the one that is taken.
+
+    A method whose automaton passes a limit cannot do it. Raises as `Query.compiled`.
+    """
+    seen, found = {_used(query, schema)}, []
+    for way in [By(method, kernel=kernel) for method in (None, *methods.METHODS) for kernel in (True, False)]:
+        try:
+            with way():
+                used = _used(anew(query), schema)
+        except LimitError:
+            continue
+        if used not in seen:
+            seen.add(used)
+            found.append(way)
+    return found
+
+
+def _used(query: Query, schema: EventSchema) -> tuple[tuple[str, bool], ...]:
+    """The method of each layer, and whether a kernel evaluates it."""
+    return tuple((each.method.name, each.method.uncompiled(each.terms) is None) for each in layers_of(query.compiled(schema)))
+
+
+def layers_of(compiled: Compiled) -> Iterator[Compiled]:
+    """What each of a query's EVENT definitions is compiled to, and last what the query is."""
+    for layer in compiled.layers:
+        yield from layers_of(layer)
+    yield compiled
