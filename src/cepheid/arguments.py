@@ -18,7 +18,7 @@ from cepheid.language.limits import MAX_COUNT
 from cepheid.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cepheid.engine.input.read import Source
     from cepheid.engine.memory.pools import Array
@@ -44,19 +44,19 @@ class Asked:
         """Those of a run over a whole table, `engine.run.batch.run`."""
         return {"sort": self.sort, "order": self.order, "null_keys": self.null_keys, "until": self.until, "variant": self.engine}
 
-    def pieces(
-        self, progress: Callable[[int, int], None] | None
-    ) -> tuple[Iterable[pa.Table | pa.RecordBatch], Callable[[int], None] | None]:
-        """The events piece by piece, in their order and with their numbers (`ROW`), and what is to be called with the rows done.
+    @property
+    def rows(self) -> int:
+        """How many events there are, 0 where that is not known."""
+        return self.source.events.num_rows if isinstance(self.source.events, pa.Table) else 0
 
-        progress: as for `Query.run`.
-        """
-        events, total = self.source.events, 0
-        if isinstance(events, pa.Table):
-            total = events.num_rows
-            _, rows = ordered(self.source.schema, events, sort=self.sort, order=self.order)
-            events = self._numbered(pieces_of(events, rows), rows)
-        return events, None if progress is None else lambda done: progress(done, total)
+    @property
+    def pieces(self) -> Iterable[pa.Table | pa.RecordBatch]:
+        """The events piece by piece, in their order and with their numbers (`ROW`)."""
+        events: pa.Table | Iterable[pa.RecordBatch] = self.source.events
+        if not isinstance(events, pa.Table):
+            return events
+        _, rows = ordered(self.source.schema, events, sort=self.sort, order=self.order)
+        return self._numbered(pieces_of(events, rows), rows)
 
     def _numbered(self, pieces: Iterable[pa.Table], rows: Array | None) -> Iterator[pa.Table]:
         """Pieces of a table with the numbers of their events; rows: of the table, as they come, None: as they are."""

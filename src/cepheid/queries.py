@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.arguments import ENGINES, asked_of, check_engine, columns_of
+from cepheid.engine.evaluations.progress import telling
 from cepheid.engine.input.columns import is_streams
 from cepheid.engine.input.named_types import NamedTypes, counts_of
 from cepheid.engine.input.read import used_types, whole
@@ -164,8 +165,9 @@ class Queries(Mapping[str, Query]):
         own = {name: Numbered.of(each) for name, each in compiled.items()}
         recognizer = QueriesRecognizer(own, with_row(asked.source.schema), null_keys=asked.null_keys, variant=asked.engine)
         types = {name: NamedTypes(each.plan, group_nulls=asked.null_keys == "group") for name, each in compiled.items()}
-        pieces, told = asked.pieces(progress)
-        parts = [made.all(allowance) for made in decided(recognizer, _seen(pieces, types), until=asked.until, progress=told)]
+        with telling(progress, asked.rows) as told:
+            pieces = _seen(asked.pieces, types)
+            parts = [made.all(allowance) for made in decided(recognizer, pieces, until=asked.until, progress=told)]
         left = {} if asked.until == END else recognizer.undecided().found
         nulls = recognizer.null_keys
         found = {}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.arguments import ENGINES, Asked, asked_of, check_engine, check_names, columns_of
+from cepheid.engine.evaluations.progress import Progress, telling
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.read import schema_in, used_types
 from cepheid.engine.memory.process import named_memory
@@ -256,7 +257,8 @@ class Query:
         order: the columns that order events of equal time, before the order of the rows.
         sample: give at most this many matches of each event that ends some, spread evenly over all of them (LIMIT gives those that are found first).
         NOT FOLLOWED BY .. FROM START leaves out some of those that were chosen, and no others come instead.
-        progress: a function that is called with (rows read, rows in all); rows in all is 0 if the input does not know it.
+        progress: a function that is called with (rows read, rows in all); rows in all is 0 if the input does not know it. It is called a few
+        times a second, also while one event takes long, then with the same numbers.
         max_bytes: how many bytes the matches may take: 18 per event of a match, and 24 per match (default: a quarter of the memory that the process
         may use). While the result is built, it takes about three times as many. `batches` gives any number of matches, in bounded memory.
 
@@ -270,8 +272,12 @@ class Query:
         allowed = check_max_bytes(max_bytes)
         if asked.engine == "reference":
             return self._by_definition(asked)
+        with telling(progress, asked.rows) as told:
+            return self._run(asked, sample=sample, progress=told, max_bytes=allowed)
+
+    def _run(self, asked: Asked, *, sample: int | None, progress: Progress | None, max_bytes: int | None) -> Matches:
         source, compiled = asked.source, self.compiled(asked.source.schema)
-        options = {**asked.of_table, "sample": sample, "progress": progress, "max_bytes": allowed}
+        options = {**asked.of_table, "sample": sample, "progress": progress, "max_bytes": max_bytes}
         if isinstance(source.events, pa.Table) and not compiled.layers:
             return batch.run(compiled, source.events, **options, ties=source.streams is None and not asked.order).with_origin(source.origin)
         numbered = Numbered.of(compiled)
@@ -280,10 +286,9 @@ class Query:
             types.see(source.events)
             found = layers.run(numbered, source.numbered, **options)
             return dataclasses.replace(shown(found, layout=compiled.layout, streams=source.streams), warnings=types.warnings)
-        pieces, told = asked.pieces(progress)
-        types = NamedTypes(compiled.plan, compiled.programs, group_nulls=null_keys == "group")
-        recognizer = Recognizer(numbered, null_keys=null_keys, variant=engine, sample=sample, types=types)
-        found = batches.whole(recognizer, pieces, until=asked.until, progress=told, max_bytes=allowed)
+        types = NamedTypes(compiled.plan, compiled.programs, group_nulls=asked.null_keys == "group")
+        recognizer = Recognizer(numbered, null_keys=asked.null_keys, variant=asked.engine, sample=sample, types=types)
+        found = batches.whole(recognizer, asked.pieces, until=asked.until, progress=progress, max_bytes=max_bytes)
         return dataclasses.replace(shown(found, layout=compiled.layout, streams=source.streams), warnings=types.warnings)
 
     def batches(
@@ -314,9 +319,9 @@ class Query:
         compiled, streams = self.compiled(asked.source.schema), asked.source.streams
         types = NamedTypes(compiled.plan, compiled.programs, group_nulls=null_keys == "group")
         recognizer = Recognizer(Numbered.of(compiled), null_keys=null_keys, variant=engine, sample=sample, types=types, interleaved=True)
-        pieces, told = asked.pieces(progress)
+        told = None if progress is None else Progress(progress, asked.rows)
         own = functools.partial(shown, layout=compiled.layout, streams=streams)
-        return Batches.of(recognizer, types, pieces, layout=compiled.layout, shown=own, until=asked.until, progress=told)
+        return Batches.of(recognizer, types, asked.pieces, layout=compiled.layout, shown=own, until=asked.until, progress=told)
 
     def _by_definition(self, asked: Asked) -> Matches:
         plan = self.bound(asked.source.schema)

@@ -6,13 +6,16 @@ import csv
 import datetime as dt
 import gzip
 import importlib
+import itertools
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +27,8 @@ import cepheid
 from cepheid.cli import csvs, files, jsonlines, progress, results
 from cepheid.cli.app import app
 from cepheid.cli.run import unmet_types
+from cepheid.engine.evaluations import base as running
+from cepheid.engine.evaluations import progress as within
 from cepheid.engine.input.read import source_of
 from cepheid.logical import plan as logical
 
@@ -488,14 +493,27 @@ def test_progress_is_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -
     assert call("run", "fire.ceql", "readings.csv", "--no-progress").stderr.startswith("1 match (")
 
 
-def test_progress_goes_on_while_one_event_takes_long(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(progress, "BEAT", 0.001)
-    with progress.progress("matching", shown=True) as told:
-        assert told is not None
-        told(3, 81)
-        said = ""
-        while said.count("matching: 3 events of 81, 4%") < 3:
-            said += capsys.readouterr().err
+@pytest.mark.parametrize("options", [["--json"], ["-o", "out.parquet"], []])
+def test_progress_goes_on_while_one_event_takes_long(monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    """The twentieth event ends half a million matches; by a clock of which each look takes a second."""
+    clock = itertools.count()
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr(progress, "EVERY", 1.0)
+    monkeypatch.setattr(running, "BUDGET", 0)
+    monkeypatch.setattr(within, "EVERY", 0.0)
+    types = "A" * 19 + "BXX"
+    Path("many.csv").write_text("type,ts\n" + "".join(f"{kind},{time}\n" for time, kind in enumerate(types)), encoding="utf-8")
+    result = call("run", "-e", "SELECT * WHERE A+ ; B LIMIT 200000", "many.csv", *options)
+    found = re.findall("^matching: 19 events of 22, 86%, ([0-9]+) s, ([0-9]+) s of them after event 19$", result.stderr, re.MULTILINE)
+    assert len(found) > 3
+    assert found == sorted(found, key=lambda seconds: [int(each) for each in seconds])
+
+
+def test_a_bar_says_how_long_one_event_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 1.0, 3.0, 9.4])
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    pace = progress.Pace()
+    assert [pace(done) for done in (3, 3, 4)] == [(1.0, ""), (3.0, "2 s of them after event 3"), (9.4, "")]
 
 
 def test_a_terminal_shows_a_match_in_a_line_and_says_what_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:

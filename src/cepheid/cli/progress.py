@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cepheid.cli.failures import complain
@@ -17,25 +16,36 @@ if TYPE_CHECKING:
 EVERY = 5.0
 """Seconds between two lines, and before the first."""
 
-BEAT = 5.0
-"""Seconds after which a line is printed though nothing has been said: one event can take long by itself."""
+LONG = 1.0
+"""Seconds after the last event from which they are said: one event can take long by itself."""
 
 
 @contextmanager
-def progress(what: str, *, shown: bool, counts: bool = True) -> Iterator[Callable[[int, int], None] | None]:
-    """A function to call with (rows done, rows; 0: not known); None where nothing is to be shown.
-
-    what: is done, for the reader. counts: whether the function will be called; then a line says so, too, while a call is long in coming.
-    """
+def progress(what: str, *, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A function to call with (rows done, rows; 0: not known); None where nothing is to be shown. what: is done, for the reader."""
     if not shown:
         yield None
     elif sys.stderr.isatty():
         with _bar(what) as advance:
             yield advance
     else:
-        lines = Lines(what)
-        with lines.going_on() if counts else nullcontext():
-            yield lines
+        yield Lines(what)
+
+
+class Pace:
+    """How long a run takes, and for how long it has been at the same event."""
+
+    def __init__(self) -> None:
+        self._started = self._moved = time.monotonic()
+        self._done = 0
+
+    def __call__(self, done: int) -> tuple[float, str]:
+        """Seconds so far, and words for a long time without another event, if it is one."""
+        now = time.monotonic()
+        if done != self._done:
+            self._done, self._moved = done, now
+        waited = now - self._moved
+        return now - self._started, f"{waited:.0f} s of them after event {done:,}" if waited >= LONG else ""
 
 
 class Lines:
@@ -43,39 +53,16 @@ class Lines:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._started = self._said = time.monotonic()
-        self._known = 0, 0
-        self._lock = threading.Lock()
+        self._pace = Pace()
+        self._said = 0.0
 
     def __call__(self, done: int, rows: int) -> None:
         """Print a line, if it is time for one."""
-        self._known = done, rows
-        self._say(EVERY)
-
-    def _say(self, after: float) -> None:
-        with self._lock:
-            now, (done, rows) = time.monotonic(), self._known
-            if now - self._said >= after:
-                self._said = now
-                share = f" of {rows:,}, {done / rows:.0%}" if rows else ""
-                complain(f"{self._what}: {counted(done, 'event')}{share}, {now - self._started:.0f} s")
-
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        """Inside, a line is printed now and then, whatever the program does."""
-        ended = threading.Event()
-
-        def beat() -> None:
-            while not ended.wait(BEAT):
-                self._say(BEAT)
-
-        beats = threading.Thread(target=beat, daemon=True)
-        beats.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            beats.join()
+        seconds, waiting = self._pace(done)
+        if seconds - self._said >= EVERY:
+            self._said = seconds
+            share = f" of {rows:,}, {done / rows:.0%}" if rows else ""
+            complain(f"{self._what}: {counted(done, 'event')}{share}, {seconds:.0f} s{waiting and f', {waiting}'}")
 
 
 @contextmanager
@@ -92,8 +79,10 @@ def _bar(what: str) -> Iterator[Callable[[int, int], None]]:
     )
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
         task = bar.add_task(what, total=None)
+        pace = Pace()
 
         def advance(done: int, rows: int) -> None:
-            bar.update(task, completed=done, total=rows or None)
+            _, waiting = pace(done)
+            bar.update(task, description=f"{what}{waiting and f' ({waiting})'}", completed=done, total=rows or None)
 
         yield advance

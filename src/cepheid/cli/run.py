@@ -282,7 +282,7 @@ def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Se
             until=until_of(settings.until, source),
             undecided=absent,
         )
-        with progress("Spark matches", shown=settings.progress, counts=False), translated():
+        with progress("Spark matches", shown=settings.progress), translated():
             table = frame.transform(recognition).toArrow()
         null_keys = recognition.counts().get("null_keys", 0)
     undecided = 0
@@ -330,7 +330,7 @@ def session(*, shown: bool) -> Iterator[SparkSession]:
     from cepheid.spark import local_session
 
     before = _is_running()
-    with progress("Spark starts", shown=shown, counts=False), _without_log():
+    with progress("Spark starts", shown=shown), _without_log():
         spark = local_session()
     try:
         yield spark

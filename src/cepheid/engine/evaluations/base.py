@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypedDict
 import numpy as np
 
 from cepheid.engine.evaluations.events import Events
+from cepheid.engine.evaluations.progress import beat
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT, offsets_of, ragged
@@ -121,6 +122,10 @@ class AnyEvaluation(Protocol):
     def reached(self) -> int:
         """How many rows of the last batch the matches given so far may show; the last of them may still become marked."""
 
+    @property
+    def passed(self) -> int:
+        """How many rows of the batch that is being read have been read to their end, as far as that is known."""
+
     def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, and give the matches that end in it as they are made."""
 
@@ -178,6 +183,11 @@ class Feeding(ABC):
     def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, see `cepheid.engine.evaluations.match.Evaluation.chunks`."""
 
+    @property
+    def passed(self) -> int:
+        """How many rows of the batch that is being read have been read to their end, as far as that is known: none."""
+        return 0
+
     def texts_in(self, sections: Mapping[str, Any]) -> Array:  # noqa: ARG002 - an evaluation with guards looks at them
         """The numbers of texts that what `dump` gave speaks of: none without guards."""
         return np.zeros(0, np.int64)
@@ -212,6 +222,11 @@ class Around(Feeding):
     def reached(self) -> int:
         """How many rows of the last batch the matches given so far may show."""
         return self.evaluation.reached
+
+    @property
+    def passed(self) -> int:
+        """How many rows of the batch that is being read have been read to their end."""
+        return self.evaluation.passed
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
@@ -306,6 +321,7 @@ class KernelLoop(ABC):
         for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("continued", continued)):
             self._set(name, value)
         while (name := self._call()) != "done":
+            beat()
             mend: Callable[[], Iterable[Chunk] | None] = getattr(self, self.mends[name])
             yield from mend() or ()
 
@@ -378,6 +394,7 @@ class KernelEvaluation(Keeping, KernelLoop):
         Keeping.__init__(self, bounds)
         KernelLoop.__init__(self, name, self.variant)
         self.mends["pause"] = "_go_on"
+        self._reading = False
         for field, value in (("window", self.window), ("timed", self.window is not None), ("count_window", self.count_window)):
             if field in self.field:
                 self._set(field, value or 0)
@@ -397,8 +414,12 @@ class KernelEvaluation(Keeping, KernelLoop):
         """What a batch gives; rows: of its segments. more: what the kernel of this name reads beside."""
         self.store.open(np.maximum(rows, 0))
         self.marked = np.zeros(len(events), np.uint8)
-        yield from self._read(self._begin(events), events.times, events.cuts, rows, *more, continued=events.continued)
+        letters = self._begin(events)
+        self._set("row", 0)
+        self._reading = True
+        yield from self._read(letters, events.times, events.cuts, rows, *more, continued=events.continued)
         yield from self._taken()
+        self._reading = False
 
     def expire(self, time: int) -> Array:
         """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
@@ -441,6 +462,11 @@ class KernelEvaluation(Keeping, KernelLoop):
     def reached(self) -> int:
         """How many rows of the last batch the matches given so far may show; the last of them may still become marked."""
         return min(self._get("row") + 1, len(self.marked))
+
+    @property
+    def passed(self) -> int:
+        """How many rows of the batch that is being read have been read to their end."""
+        return self._get("row") if self._reading else 0
 
     def letters_in(self, sections: Mapping[str, Any]) -> Array:  # noqa: ARG002 - others have some
         """The letters of events that what `dump` gave speaks of, in any order: none."""

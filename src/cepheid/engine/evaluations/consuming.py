@@ -130,6 +130,11 @@ class Consuming(Around):
         """How many rows of the last batch the matches given so far may show."""
         return len(self._marked)
 
+    @property
+    def passed(self) -> int:
+        """How many rows of the batch that is being read have been read to their end: they are read in rounds, which is not known of each."""
+        return 0
+
     def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, as `Evaluation.chunks`: in the order of segments, and in each in that of the events that end matches."""
         self._marked = np.zeros(len(events), np.uint8)

@@ -31,6 +31,7 @@ from cepheid.engine.evaluations.guarded_parts import Chosen, Places, Restriction
 from cepheid.engine.evaluations.guarded_sample import sampled, spread
 from cepheid.engine.evaluations.guarded_state import Partitions
 from cepheid.engine.evaluations.guarded_values import Evaluator, Reader, is_several, stored
+from cepheid.engine.evaluations.progress import beat
 from cepheid.engine.evaluations.trackers import backward
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT
@@ -99,6 +100,7 @@ class Guarded(Keeping):
         self._match = Shown(program).match
         self._epoch = 0
         self._row = 0
+        self._reading = False
         self._trigger: tuple[Node, int] | None = None
         self._triggers = self._matches = self._skipped = 0
 
@@ -122,6 +124,8 @@ class Guarded(Keeping):
             partition = self.store.of(row, self._epoch)
             for place in range(start, stop):
                 self._row = place
+                self._reading = True
+                beat()
                 places = [place] if together is None else together.get(place, [])
                 for part in self.parts if places else ():
                     part.read(row, places, letters, times)
@@ -132,10 +136,12 @@ class Guarded(Keeping):
                             yield output.taken()
                         output.add(match, segment, count)
                         self._matches += 1
+                        beat()
                     self._trigger = None
         if output.segments:
             yield output.taken()
         self._row = len(events)
+        self._reading = False
         self.events += len(events)
 
     def begin(self, events: Events, rows: Array) -> None:
@@ -150,6 +156,11 @@ class Guarded(Keeping):
     def reached(self) -> int:
         """How many rows of the last batch the matches given so far may show; the last of them may still become marked."""
         return min(self._row + 1, len(self.marked))
+
+    @property
+    def passed(self) -> int:
+        """How many rows of the batch that is being read have been read to their end."""
+        return self._row if self._reading else 0
 
     @property
     def triggers(self) -> int:
@@ -221,6 +232,7 @@ class Guarded(Keeping):
         for bank, step in steps:
             for region in step.marked:
                 for values, child in self._kept(partition, region, self._asked(bank, region, low)):
+                    beat()
                     made.append(self._made(partition, region, values, child))
         entered: list[tuple[Macro, tuple[Value, ...], Node]] = []
         for bank, step in steps:
@@ -303,6 +315,7 @@ class Guarded(Keeping):
         """Where the groups of a macro state go that an event changes without marking it."""
         moved = []
         for values, node in bank.groups(low):
+            beat()
             for region in regions:
                 if all(self.evaluator.holds(test, values) == truth for test, truth in region.literals):
                     new = tuple(self.evaluator.value(term, values) for term in region.made)
@@ -326,6 +339,7 @@ class Guarded(Keeping):
             assert union is not None
             groups[macro, values] = union
         for (macro, values), node in sorted(groups.items(), key=lambda item: item[1].key):
+            beat()
             partition.bank(macro, self.steps).insert(values, node, partition.low, now=time)
 
     # ------------------------------------------------------------------------------------------------ what a trigger gives

@@ -172,6 +172,7 @@ class PerEnd(Keeping):
         )
         self._abilities = _Abilities(program)
         self.store: _Kept = _Kept(self.sizes.garbage)
+        self._passed = 0
         self._consumed = -1  # place in the stream of the last trigger, for CONSUME BY ANY
         self._triggers = 0
         self._matches = 0
@@ -191,7 +192,9 @@ class PerEnd(Keeping):
             inside = np.maximum(cuts[first:last] - start, 0)
             going_on = events.continued if not start else bool(len(inside)) and bool(cuts[first] < start)
             piece = events.of(slice(start, stop), cuts=inside, slots=events.slots[first:last], continued=going_on)
+            self._passed = start
             yield from self._read(piece, relevant[start:stop], first)
+        self._passed = 0
 
     def trigger_matches(self) -> float | None:
         """How many matches the trigger has that is being enumerated; see `Evaluation.trigger_matches`."""
@@ -201,6 +204,11 @@ class PerEnd(Keeping):
     def reached(self) -> int:
         """How many rows of the last batch the matches given so far may show: what can be marked is known of all of them."""
         return len(self.marked)
+
+    @property
+    def passed(self) -> int:
+        """How many rows of the batch that is being read have been read to their end: the pieces before."""
+        return self._passed
 
     def _read(self, piece: Events, relevant: Array, first: int) -> Iterator[Chunk]:
         if not len(piece.cuts):

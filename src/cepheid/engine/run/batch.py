@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cepheid.engine.evaluations.base import AnyEvaluation, Chunk
+    from cepheid.engine.evaluations.progress import Progress
     from cepheid.engine.input.keys import Groups
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
@@ -53,7 +54,7 @@ FIRST = 1 << 4
 """Events of the first step where progress is reported: how slow the query is, is not known yet."""
 
 SECONDS = 0.3
-"""What such a step should take: then progress is said about as often, however slow the query is, but for one event that takes longer by itself."""
+"""What such a step should take: then progress is said about as often, however slow the query is; inside a step `Progress.beat` says it."""
 
 
 def _steps(total: int, most: int, *, told: bool) -> Iterator[tuple[int, int]]:
@@ -112,7 +113,7 @@ def run(
     until: int | str | None = None,
     sample: int | None = None,
     variant: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     max_bytes: int | None = None,
     ties: bool = False,
 ) -> Matches:
@@ -121,7 +122,7 @@ def run(
     events: has the schema that the query was compiled for. sort: put unsorted events in order (stably) instead of an error. order: columns that
     decide between events of equal time, before the row order. null_keys: "drop" or "group". until: up to which time the table is complete, None
     for its greatest time, "end" where nothing will follow: what must not follow a match is known until then. sample: of each trigger at most so
-    many matches, spread over all of them. progress: called with (rows done, rows). max_bytes: what the matches may take, see `Allowance`. ties: warn
+    many matches, spread over all of them. progress: is told how far it is. max_bytes: what the matches may take, see `Allowance`. ties: warn
     where the order of rows of equal times decides. Raises InputError for NULL or unsorted times, SchemaError for unknown `order` columns, LimitError
     past max_bytes. Linear in rows and output, but for sorting.
     """
@@ -313,7 +314,7 @@ def grouped_chunks(
     rows: Array | None,
     cuts: Array,
     *,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     before: Callable[[int], None] | None = None,
 ) -> Iterator[Chunk]:
     """The matches in partitions that lie one after the other, read a step at a time; segments number the partitions.
@@ -322,6 +323,8 @@ def grouped_chunks(
     each step.
     """
     total = len(events) if rows is None else len(rows)
+    if progress is not None:
+        progress.begin(total)
     for start, stop in _steps(total, STEP if rows is None else min(STEP, GATHERED), told=progress is not None):
         piece = slice(start, stop) if rows is None else rows[start:stop].astype(np.intp, copy=False)
         first = int(np.searchsorted(cuts, start, "right")) - 1
@@ -330,11 +333,13 @@ def grouped_chunks(
         inside[0] = 0
         if before is not None:
             before(first)
+        if progress is not None:
+            progress.within(stop - start, lambda: evaluation.passed)
         for chunk in evaluation.chunks(events.of(piece, cuts=inside, continued=continued)):
             chunk.segments[:] += first
             yield chunk
         if progress is not None:
-            progress(stop, total)
+            progress(stop)
 
 
 def interleaved_chunks(
@@ -343,21 +348,25 @@ def interleaved_chunks(
     stream: Array | None,
     groups: Groups,
     *,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Chunk]:
     """The matches in partitions that are read in stream order, a step at a time, each in a slot of its own; segments number the partitions."""
     order, cuts, slots = groups.interleaved()
     rows = order if stream is None else stream[order]
+    if progress is not None:
+        progress.begin(len(rows))
     for first, last in (np.searchsorted(cuts, step).tolist() for step in _steps(len(rows), STEP, told=progress is not None)):
         if first == last:  # within a segment, which is read as a whole
             continue
         start, stop = int(cuts[first]), int(cuts[last]) if last < len(cuts) else len(rows)
         mine = slots[first:last]
         piece = rows[start:stop]
+        if progress is not None:
+            progress.within(stop - start, lambda: evaluation.passed)
         for chunk in evaluation.chunks(events.of(piece, cuts=cuts[first:last] - start, slots=mine)):
             yield dataclasses.replace(chunk, segments=mine[chunk.segments])
         if progress is not None:
-            progress(stop, len(rows))
+            progress(stop)
 
 
 def _matches(compiled: Compiled, events: pa.Table, found: Chunk | EvenChunk, where: _Rows) -> Matches:

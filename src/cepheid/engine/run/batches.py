@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from cepheid.engine.evaluations.progress import heard
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import Matches, concatenate
 from cepheid.engine.run.allowance import Allowance
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from cepheid.engine.evaluations.progress import Progress
     from cepheid.engine.input.named_types import NamedTypes
     from cepheid.engine.output.matches import Layout
     from cepheid.engine.run.intake import Decided, Intake
@@ -48,11 +50,13 @@ def decided(
     pieces: Iterable[pa.Table | pa.RecordBatch],
     *,
     until: int | str | None,
-    progress: Callable[[int], None] | None,
+    progress: Progress | None,
 ) -> Iterator[Decided[Answer]]:
     """What is decided by each piece, and at the end; to be made before the next is asked for."""
     done = 0
     for piece in pieces:
+        if progress is not None:
+            progress.within(piece.num_rows, lambda: recognizer.passed)
         with recognizer.reading(piece) as found:
             yield found
         done += piece.num_rows
@@ -79,10 +83,10 @@ def whole(
     pieces: Iterable[pa.Table | pa.RecordBatch],
     *,
     until: int | str | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     max_bytes: int | None = None,
 ) -> Matches:
-    """The matches in events that are not kept; until, max_bytes: as for `batch.run`; progress: called with the rows done. Raises as `batch.run`."""
+    """The matches in events that are not kept; until, max_bytes: as for `batch.run`; progress: is told how far it is. Raises as `batch.run`."""
     allowance = Allowance(max_bytes)
     parts = [found.all(allowance) for found in decided(recognizer, pieces, until=until, progress=progress)]
     together = concatenate(recognizer.compiled.layout, parts, null_keys=recognizer.null_keys)
@@ -123,7 +127,7 @@ class Batches:
         layout: Layout,
         shown: Callable[[Matches], Matches],
         until: int | str | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: Progress | None = None,
     ) -> Batches:
         """The matches in events.
 
@@ -131,7 +135,7 @@ class Batches:
         `whole`.
         """
         found = decided(recognizer, pieces, until=until, progress=progress)
-        made = (shown(matches) for each in found for matches in each.pieces())
+        made = heard((shown(matches) for each in found for matches in each.pieces()), progress)
         return cls(layout, made, lambda: Rest(shown(_left(recognizer, until)), recognizer.null_keys, types.warnings))
 
     def __iter__(self) -> Batches:

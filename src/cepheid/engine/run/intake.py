@@ -256,6 +256,11 @@ class Intake(ABC, Generic[Answer_co]):
         """How many bytes the run state takes: arrays of the kernel, marked events, keys, and the events that wait because of the lateness."""
         return self._nbytes + (0 if self._order is None else self._order.nbytes)
 
+    @property
+    def passed(self) -> int:
+        """How many of the events that are being read have been read to their end, as far as that is known."""
+        return 0
+
     def _conform(self, events: object) -> pa.Table:
         """The events with exactly the columns of the schema."""
         if isinstance(events, pa.RecordBatch | pa.Table) and self._as_they_are and events.schema == self.schema:

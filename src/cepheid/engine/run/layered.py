@@ -86,6 +86,11 @@ class Layered:
         """What the matches look like."""
         return self._query.member.state.layout
 
+    @property
+    def passed(self) -> int:
+        """How many of the events that are being read have been read to their end, as far as that is known: none."""
+        return 0
+
     def read(self, events: pa.Table, times: Array, *, first: int, now: int | None) -> Found:
         """The matches of the query that events decide, see `QueryMember.read`; those of the definitions are made at once.
 

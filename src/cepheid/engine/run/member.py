@@ -140,6 +140,12 @@ class QueryMember(Member):
         """Events dropped for a NULL in PARTITION BY."""
         return self.written.null_keys
 
+    @property
+    def passed(self) -> int:
+        """How many of the events that are being read have been read to their end, as far as that is known."""
+        # Behind absences others are read than those that come.
+        return 0 if self.compiled.absences else self.state.evaluation.passed
+
     def arrive(self, events: pa.Table) -> Arrived:
         """Events by partition, which counts them."""
         return self.partitions.arrive(events, interleaved=self.state.interleaved)

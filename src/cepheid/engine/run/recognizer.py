@@ -111,6 +111,11 @@ class Recognizer(Intake[Matches]):
         """
         return self._member.null_keys
 
+    @property
+    def passed(self) -> int:
+        """How many of the events that are being read have been read to their end, as far as that is known."""
+        return self._member.passed
+
     def _found(self, events: pa.Table, times: Array) -> Found:
         self._settle()
         if not events.num_rows:
