@@ -132,6 +132,7 @@ def test_pushed_late_and_restored():
     assert together.null_keys == {name: recognizer.null_keys for name, recognizer in alone.items()}
     assert together.latest == 30
     assert not len(together.late)
+    assert {recognizer.enough_lateness for recognizer in alone.values()} == {together.enough_lateness}
     assert together.memory_usage() > 0
 
 

@@ -90,6 +90,56 @@ def test_late_events_are_counted_and_kept():
     assert recognizer.late.num_rows == 3
 
 
+def test_the_lateness_that_would_have_been_enough():
+    recognizer = QUERY.recognizer(SCHEMA, lateness=3)
+    assert recognizer.enough_lateness == 3
+    recognizer.push(batch("B5 A3 A2"))
+    assert (recognizer.enough_lateness, len(recognizer.late)) == (3, 0)
+    recognizer.push(batch("A1 C9 A7 A4"))
+    assert (recognizer.enough_lateness, len(recognizer.late)) == (5, 2)
+    recognizer.push(batch("A5"))
+    assert (recognizer.enough_lateness, len(recognizer.late)) == (5, 3)
+    again = QUERY.recognizer(SCHEMA, lateness=3, snapshot=recognizer.snapshot())
+    for run in (recognizer, again):
+        assert run.enough_lateness == 5
+        run.push({"type": "A", "ts": 2, "k": 1})
+        assert run.enough_lateness == 7
+    assert QUERY.recognizer(SCHEMA).enough_lateness is None
+
+
+def test_no_lateness_takes_what_comes_after_time_has_been_moved_on():
+    """By `advance_time` or `flush`: what counts is how far events are behind events."""
+    recognizer = QUERY.recognizer(SCHEMA, lateness=3)
+    recognizer.push(batch("A5"))
+    recognizer.advance_time(100)
+    recognizer.push(batch("B50 B10 A1"))
+    assert (recognizer.enough_lateness, len(recognizer.late)) == (49, 3)
+    recognizer.flush()
+    recognizer.push({"type": "A", "ts": 99, "k": 1})
+    assert (recognizer.enough_lateness, len(recognizer.late)) == (49, 4)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_it_is_a_lateness(unit):
+    """The same events with it are all taken, and with a step less they are not."""
+    schema = SCHEMA.set(1, pa.field("ts", pa.timestamp(unit)))
+    rng = np.random.default_rng(len(unit))
+    for _ in range(20):
+        times = pa.array(rng.integers(0, 60, 30)).cast(pa.timestamp("s")).cast(pa.timestamp(unit))
+        events = pa.table([pa.array(["A"] * 30), times, pa.array([1] * 30)], schema=schema)
+        found = set()
+        for size in (1, 7, 30):
+            recognizer = cepheid.query("SELECT * WHERE A ; B WITHIN 9 s").recognizer(schema, lateness="5s")
+            for start in range(0, 30, size):
+                recognizer.push(events.slice(start, size))
+            found.add(recognizer.enough_lateness)
+        (enough,) = found
+        for lateness, late in ((enough, False), (enough - 1, True)):
+            other = cepheid.query("SELECT * WHERE A ; B WITHIN 9 s").recognizer(schema, lateness=lateness)
+            other.push(events)
+            assert (len(other.late) > 0) == late
+
+
 def test_late_means_the_same_however_batches_are_cut():
     events = batch("A10 B4 A7 B8 A20 B16 B17 B30")
     for size in range(1, 9):

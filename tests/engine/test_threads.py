@@ -185,7 +185,9 @@ def test_a_thread_may_look_at_a_recognizer_that_another_one_uses():
 
     def look() -> None:
         while not done.is_set():
-            seen.append((recognizer.memory_usage(), recognizer.late.num_rows, recognizer.latest, recognizer.null_keys))
+            seen.append(
+                (recognizer.memory_usage(), recognizer.late.num_rows, recognizer.enough_lateness, recognizer.latest, recognizer.null_keys)
+            )
 
     other = threading.Thread(target=look)
     other.start()

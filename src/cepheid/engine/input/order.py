@@ -43,7 +43,8 @@ class ReorderBuffer:
 
     lateness: steps of the time column. The watermark is the greatest time seen minus `lateness` (or what `advance` said, if that is more); None:
     what `advance` said, alone. An event below it is late. ties: columns that order events of equal time, ascending, NULL last. least, greatest: the
-    times of the events that wait; `NONE` and `NEVER` where none does. missed: how many steps more lateness would have taken all events. Memory: the
+    times of the events that wait; `NONE` and `NEVER` where none does. missed: how many steps more lateness would have taken all events, where what
+    `advance` says follows the lateness. newest: the greatest time that came; behind: by how much late events were behind it, at most. Memory: the
     events of one `lateness`. A batch of b events that releases nothing takes O(b), whatever waits; one that releases events is O(n log n) in all
     that wait.
     """
@@ -54,7 +55,8 @@ class ReorderBuffer:
         self.watermark = NEVER
         self.least, self.greatest = NONE, NEVER
         self.late = no_events(schema)
-        self.missed = 0
+        self.missed = self.behind = 0
+        self.newest = NEVER
         # As they came; put together where something looks at them all.
         self._waiting: list[tuple[pa.Table, Array]] = [(no_events(schema), np.zeros(0, np.int64))]
 
@@ -69,11 +71,21 @@ class ReorderBuffer:
         late = times < watermarks
         if late.any():
             self.missed = max(self.missed, int((watermarks - times).max()))
+            self.behind = max(self.behind, self._behind(times, late))
             self.late = pa.concat_tables([self.late, events.filter(pa.array(late))]).combine_chunks()
             events, times = events.filter(pa.array(~late)), times[~late]
-        if len(times) and self.lateness is not None:
-            self.watermark = max(self.watermark, int(times.max()) - self.lateness)
+        if len(times):
+            self.newest = max(self.newest, int(times.max()))
+            if self.lateness is not None:
+                self.watermark = max(self.watermark, self.newest - self.lateness)
         self._wait(events, times)
+
+    def _behind(self, times: Array, late: Array) -> int:
+        """By how much some of these events are behind the greatest time before them, at most; 0 where none is."""
+        newest = np.maximum(np.concatenate([[self.newest], np.maximum.accumulate(times)[:-1]]), self.newest)
+        late = late & (newest > times)
+        # Unsigned: the difference of two int64 times cannot overflow.
+        return int((newest[late].view(np.uint64) - times[late].view(np.uint64)).max(initial=0))
 
     def _wait(self, events: pa.Table, times: Array) -> None:
         if len(times):

@@ -252,6 +252,16 @@ class Intake(ABC, Generic[Answer_co]):
         """The events that came too late, in the order of arrival: a pyarrow.Table with the recognizer's schema."""
         return no_events(self.schema) if self._order is None else self._order.late
 
+    @property
+    def enough_lateness(self) -> int | None:
+        """The least lateness, in steps of the time column, that takes all events so far in the order in which they came: at least the own one.
+
+        None without a lateness. No lateness takes an event before the time of an earlier `advance_time`, or before those that `flush` has read.
+        """
+        if self._lateness is None or self._order is None:
+            return None
+        return max(self._lateness, self._order.behind)
+
     def memory_usage(self) -> int:
         """How many bytes the run state takes: arrays of the kernel, marked events, keys, and the events that wait because of the lateness."""
         return self._nbytes + (0 if self._order is None else self._order.nbytes)
@@ -366,7 +376,7 @@ class Intake(ABC, Generic[Answer_co]):
         own, sections = self._dump()
         numbers = {"latest": self._latest, "events": self._events, **own, "lateness": self._lateness}
         if self._order is not None:
-            numbers["watermark"] = self._order.watermark
+            numbers |= {"watermark": self._order.watermark, "newest": self._order.newest, "behind": self._order.behind}
             sections |= {"pending": container.table_bytes(self._order.pending), "late": container.table_bytes(self._order.late)}
         sections |= {"recognizer": json.dumps(numbers).encode(), "schema": self._identity.schema}
         return container.pack(sections, fingerprint=self._fingerprint())
@@ -395,6 +405,9 @@ class Intake(ABC, Generic[Answer_co]):
         if self._order is None:
             return
         self._order.watermark = container.time_in(numbers, "watermark")
+        if "newest" in numbers:  # older snapshots have none, and begin to look anew
+            self._order.newest = container.time_in(numbers, "newest")
+            self._order.behind = container.number_in(numbers, "behind", most=(1 << 64) - 1)
         pending, self._order.late = (container.table_of(sections[name]) for name in ("pending", "late"))
         if not all(table.schema.equals(self.schema) for table in (pending, self._order.late)):
             raise ValueError("its held events do not fit the schema")

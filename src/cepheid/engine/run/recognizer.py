@@ -39,7 +39,7 @@ class Recognizer(Intake[Matches]):
     PARTITION BY takes a few hundred bytes as long as the recognizer lives, because the positions of its events continue.
 
     Only one thread at a time may call it: if another call is running, a method that reads or changes the state raises InUseError and changes nothing.
-    `late`, `latest`, `null_keys` and `memory_usage` may be read at any time.
+    `late`, `enough_lateness`, `latest`, `null_keys` and `memory_usage` may be read at any time.
 
     lateness, order, null_keys, max_bytes: as for `Query.recognizer`. sample: as for `Query.run`, for each call. variant: of the kernel. interleaved:
     see `QueryState`. types: is shown the events that are read.
