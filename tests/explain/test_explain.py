@@ -54,7 +54,8 @@ QUERIES = {
     "next": ("SELECT NXT * WHERE T ; H WITHIN 5s CONSUME BY ANY", SENSORS),
     "last": ("SELECT LAST * WHERE T ; H WITHIN 5s", SENSORS),
     "maximal": ("SELECT MAX * WHERE T+ ; H LIMIT 3", SENSORS),
-    "per_end": ("SELECT NXT * WHERE T : H WITHIN 100 EVENTS", SENSORS),
+    "chosen": ("SELECT NXT * WHERE T : H WITHIN 100 EVENTS", SENSORS),
+    "per_end": ("SELECT MAX * WHERE (T : H+) ; T WITHIN 100 EVENTS", SENSORS),
     "count": ("SELECT COUNT(*) WHERE T ; H WITHIN 5s", SENSORS),
     "absence": (
         "SELECT * WHERE T AS x NOT FOLLOWED BY (H ; T WITHIN 3s) FOR 5s NOT FOLLOWED BY H FOR 1 minute FILTER x.temp > 40",

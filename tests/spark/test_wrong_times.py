@@ -15,7 +15,7 @@ from test_stream_bad_input import bucket_of
 import cepheid
 from cepheid.errors import InputError, LimitError, NotSupportedError
 from cepheid.spark import merge, on, translated
-from cepheid.spark.stream import EPOCH
+from cepheid.spark.operator import EPOCH
 from cepheid.spark.tasks.bounds import FIRST_TIME, LAST_TIME, MICROSECONDS_PER_DAY, bounds, outside, time_text
 from cepheid.spark.tasks.buckets import Bucket
 from cepheid.spark.tasks.worker import TIME, reporting

@@ -62,7 +62,8 @@ def alternatives(query: Query, schema: EventSchema) -> list[By]:
     A method whose automaton passes a limit cannot do it. Raises as `Query.compiled`.
     """
     seen, found = {_used(query, schema)}, []
-    for way in [By(method, kernel=kernel) for method in (None, *methods.METHODS) for kernel in (True, False)]:
+    # Without the kernel the planner may take a method that has nothing of it: by then that one has been seen.
+    for way in [*map(By, methods.METHODS), *(By(method, kernel=False) for method in (None, *methods.METHODS))]:
         try:
             with way():
                 used = _used(anew(query), schema)

@@ -141,7 +141,8 @@ class Method(ABC):
 
     name: as `explain()` prints it; part of the fingerprint of stored state. evaluation: what it starts. samples: whether it can choose matches
     that are spread over all of a trigger (option `sample`). counts: whether it gives the number of matches instead of these. heeds_vetoes: whether it
-    makes none for events that are `Events.vetoed`; then these are found before.
+    makes none for events that are `Events.vetoed`; then these are found before. guards: whether its state has the form
+    of those of guards (GUARDS_FORM).
     """
 
     name: ClassVar[str]
@@ -149,6 +150,7 @@ class Method(ABC):
     samples: ClassVar[bool] = False
     counts: ClassVar[bool] = False
     heeds_vetoes: ClassVar[bool] = False
+    guards: ClassVar[bool] = False
 
     @abstractmethod
     def serves(self, task: Task) -> bool:

@@ -296,7 +296,7 @@ class Compiled:
         # The events that a state keeps have the attributes that the measures read.
         measures = tuple(measure.expression for measure in self.plan.computed)
         absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
-        form = (GUARDS_FORM,) if self.valued else ()
+        form = (GUARDS_FORM,) if self.valued or self.method.guards else ()
         made = [(each.name, each.attributes, layer) for each, layer in zip(self.plan.definitions, layers, strict=True)]
         text = canonical_text((*bounds, *judged, *form, self.keys, self.derived, *schema, *measures, *absences, *made))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()

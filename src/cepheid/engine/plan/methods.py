@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cepheid.engine.evaluations.counting import CountMethod
-from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
+from cepheid.engine.evaluations.guarded_methods import CompiledChoiceMethod, GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
 from cepheid.engine.evaluations.last import LastMethod
 from cepheid.engine.evaluations.match import MatchGraphMethod
 from cepheid.engine.evaluations.maximal import MaximalMethod
@@ -27,6 +27,7 @@ METHODS: tuple[Method, ...] = (
     MaximalMethod(),
     CountMethod(),
     MatchGraphMethod(),
+    CompiledChoiceMethod(),
     PerEndMethod(),
     GuardedMethod(),
     GuardedCountMethod(),
