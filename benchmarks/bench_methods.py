@@ -2,9 +2,10 @@
 
     python benchmarks/bench_methods.py [--events N]
 
-Each query is evaluated by the method that the planner takes and by every other one that can do it (`cepheid.testing.methods`), compiled, over a stream in
-which the types are even and one in which the events that end matches are rare. Nanoseconds of the processor per event, `Query.run` all in, the best of
-three runs, in turns. `slower` is how many times as long the planner's takes as the fastest. The exit status is 1 where that is more than `BAR`.
+Each query is evaluated by the method that the planner takes and by every other one that can do it (`cepheid.testing.methods`), compiled, over a
+stream in which all types are frequent and over one in which the events that end matches are rare. Nanoseconds of the processor per event, `Query.run`
+all in, the best of three runs, in turns. `slower` is how many times as long the planner's takes as the fastest. The exit status is 1 where that is
+more than `BAR`, but for `FOR_MEMORY`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 BAR = 1.3
 """How many times as slow as the fastest method the planner's may be."""
+
+FOR_MEMORY = frozenset({"restricted"})
+"""Methods that are taken for their memory, which no window has to bound."""
 
 TURNS = 3
 KEYS = 100
@@ -114,7 +118,7 @@ def main() -> None:
             rows.append({"class": kind, "query": text, "stream": name, "planner": taken, "slower": round(slower, 2)})
             rows[-1] |= {"ns": {method: round(each) for method, each in found.items()}}
             print(f"{name:8} {kind:24} {taken:14} {slower:6.2f}  {rows[-1]['ns']}", flush=True)
-    wrong = [row for row in rows if row["slower"] > BAR]
+    wrong = [row for row in rows if row["slower"] > BAR and row["planner"] not in FOR_MEMORY]
     circumstances.write("methods", {"events": options.events, "bar": BAR, "above it": len(wrong), "rows": rows})
     sys.exit(bool(wrong))
 

@@ -197,4 +197,4 @@ def test_every_method_reads_numbers(cases: int, seed: int) -> None:
     some = Enough(cases, itertools.chain.from_iterable(sources), **wanted)
     for case in some:
         some.seen[case.query.compiled(case.query.schema(case.events.schema)).method.name] += 1
-    assert set(some.seen) == set(wanted)
+    assert set(some.seen) >= set(wanted)

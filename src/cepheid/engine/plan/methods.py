@@ -1,4 +1,4 @@
-"""The methods of evaluation, and the choice of one for a query: the table of fragments is in engine.md, section 4.
+"""The methods of evaluation, and the choice of one for a query.
 
 Comes in: a `Task`. Goes out: the method, its program, and why each faster method does not fit, for `explain()`.
 """
@@ -33,7 +33,8 @@ METHODS: tuple[Method, ...] = (
     GuardedCountMethod(),
     GuardedChoiceMethod(),
 )
-"""From the fastest to the most general: of those that serve a task, the first that fits takes it."""
+"""Of those that serve a task, the first that fits takes it. Faster methods stand first, as `benchmarks/bench_methods.py` measures them. But
+RESTRICTED, which the match graph may give faster, stands before it: its memory needs no window."""
 
 
 def choose(task: Task) -> tuple[Method, Program, tuple[tuple[str, str], ...]]:
