@@ -13,14 +13,14 @@ from unittest import mock
 
 import cepheid
 from cepheid.engine.evaluations.guarded_tables import GuardTables, UnknownError
-from cepheid.engine.plan import methods
+from cepheid.engine.plan import methods, planner
 from cepheid.errors import LimitError
 from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cepheid.engine.evaluations.method import Method
+    from cepheid.engine.evaluations.method import Method, Task
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.query import Query
     from cepheid.schema import EventSchema
@@ -61,9 +61,18 @@ def alternatives(query: Query, schema: EventSchema) -> list[By]:
 
     A method whose automaton passes a limit cannot do it. Raises as `Query.compiled`.
     """
-    seen, found = {_used(query, schema)}, []
+    tasks: list[Task] = []
+
+    def choose(task: Task) -> object:
+        tasks.append(task)
+        return methods.choose(task)
+
+    with mock.patch.object(planner, "choose", choose):
+        seen = {_used(anew(query), schema)}
+    able = [method for method in methods.METHODS if any(_can(method, task) for task in tasks)]
+    found = []
     # Without the kernel the planner may take a method that has nothing of it: by then that one has been seen.
-    for way in [*map(By, methods.METHODS), *(By(method, kernel=False) for method in (None, *methods.METHODS))]:
+    for way in [*map(By, able), *(By(method, kernel=False) for method in (None, *able) if method is None or method.guards)]:
         try:
             with way():
                 used = _used(anew(query), schema)
@@ -73,6 +82,13 @@ def alternatives(query: Query, schema: EventSchema) -> list[By]:
             seen.add(used)
             found.append(way)
     return found
+
+
+def _can(method: Method, task: Task) -> bool:
+    try:
+        return method.serves(task) and method.fits(task) is None
+    except LimitError:
+        return False
 
 
 def _used(query: Query, schema: EventSchema) -> tuple[tuple[str, bool], ...]:
