@@ -1,6 +1,8 @@
 """Conditions of HAVING that a larger match meets if a smaller one does: whether a trigger has a match that meets one, its largest matches say.
 
-Comes in: a bound pattern and the condition. Goes out: whether it is so for any events. Linear in both.
+Comes in: a bound pattern and the condition. Goes out: whether it is so, and the sums that it asks about: these grow with a match only while what they
+add is not negative, and while they stay in their type, for a sum that leaves it is NULL. Sums of doubles grow although they are rounded: they are
+added from the first event to the last, and each addition gives no less for more. Linear in both.
 """
 
 from __future__ import annotations
@@ -18,16 +20,21 @@ if TYPE_CHECKING:
     from cepheid.logical.plan import Expression, Pattern
 
 UP = frozenset({"count", "count_distinct", "max"})
-"""Measures of a variable that do not fall when it gets more events. (Not sum: an event may have less than 0.)"""
+"""Measures of a variable that do not fall when it gets more events. (Not sum, unless it is known that no event has less than 0.)"""
 
 
 def grows(pattern: Pattern, condition: Expression) -> bool:
     """Whether a match meets the condition if another of the same trigger does whose events are among its own."""
+    return sums_in(pattern, condition) == ()
+
+
+def sums_in(pattern: Pattern, condition: Expression) -> tuple[Apply, ...] | None:
+    """The sums that have to grow with a match, so that the condition does as in `grows`; None: then too it need not."""
     if any(isinstance(node, plan.Project | plan.Select) for node in _parts(pattern)):
-        return False  # a match may begin before the first event that it shows
+        return None  # a match may begin before the first event that it shows
     leaves = list(_leaves(pattern, frozenset()))
     names = frozenset().union(*(variables for _, variables in leaves))
-    return _grows(condition, {name for name in names if _is_of_types(leaves, name)})
+    return _sums(condition, {name for name in names if _is_of_types(leaves, name)})
 
 
 def _is_of_types(leaves: list[tuple[str | None, frozenset[str]]], name: str) -> bool:
@@ -46,30 +53,38 @@ def _leaves(pattern: Pattern, around: frozenset[str]) -> Iterator[tuple[str | No
         yield from _leaves(part, around)
 
 
-def _grows(condition: Expression, variables: set[str]) -> bool:
+def _sums(condition: Expression, variables: set[str]) -> tuple[Apply, ...] | None:
     """The same; variables: those that have whichever of the match's events can be in them."""
     if not isinstance(condition, Apply):
-        return False
+        return None
     if condition.operator in {"and", "or"}:
-        return all(_grows(part, variables) for part in condition.arguments)
-    if condition.operator not in {"<", "<=", ">", ">="}:
-        return False
+        parts = [_sums(part, variables) for part in condition.arguments]
+        sums = dict.fromkeys(each for part in parts for each in part or ())
+        return None if None in parts else tuple(sums)
+    return _sums_compared(condition, variables) if condition.operator in {"<", "<=", ">", ">="} else None
+
+
+def _sums_compared(condition: Apply, variables: set[str]) -> tuple[Apply, ...] | None:
+    """The same, of a measure and a constant that are compared."""
     measure, bound = condition.arguments
     operator = condition.operator
     if isinstance(measure, Literal):
         measure, bound, operator = bound, measure, FLIPPED[operator]
     if not isinstance(measure, Apply) or not isinstance(bound, Literal):
-        return False
+        return None
+    if operator not in ({"<", "<="} if measure.operator == "min" else {">", ">="}):
+        return None
     if measure.operator == "duration":
-        return operator in {">", ">="}
-    if measure.operator not in UP | {"min"} or not all(
-        isinstance(each, Field) and each.variable in variables for each in measure.arguments
-    ):
-        return False
-    return operator in ({"<", "<="} if measure.operator == "min" else {">", ">="})
+        return ()
+    if not all(isinstance(each, Field) and each.variable in variables for each in measure.arguments):
+        return None
+    if measure.operator == "sum":
+        return (measure,)
+    return () if measure.operator in UP | {"min"} else None
 
 
 def _parts(pattern: Pattern) -> Iterator[Pattern]:
+    """A pattern and those below it, as `tree.walk`, but without negated ones: no event of these is in a match."""
     yield pattern
     for part in operands(pattern):
         yield from _parts(part)

@@ -63,25 +63,33 @@ MARKS = 32
 
 SECTION = "consuming"
 
+ONE: Array = np.ones(1, np.int64)
+
 
 @record
-class _Piece:
-    """What is read together, for each segment: its first row in the batch, its events, where it begins in its partition, and the segment of this."""
+class Piece:
+    """What is read together, for each segment: its first row in the batch, its events, where its partition starts anew, and the segment of this.
+
+    done: how many events were read from there on before these.
+    """
 
     rows: Array
     lengths: Array
     low: Array
     segments: Array
+    done: Array
 
 
-class _Left:
+class Left:
     """Of which triggers something is left, in the segments of a piece.
 
-    first: for each segment the position of the first one, -1 without any. matches, marks: how many were judged, and the events of all.
+    first: for each segment the position of the first one, -1 without any. matches, marks: how many were judged, and the events of all. later:
+    whether it is said later of which segments the matches are given (`Consuming._given`).
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, later: bool = False) -> None:
         self.first: Array = np.full(count, -1, np.int64)
+        self.later = later
         self.marks = 0
         self.matches = 0
         self._seen: list[tuple[Array, Array]] = []
@@ -102,23 +110,26 @@ class _Left:
 class Consuming(Around):
     """An evaluation of partitions that start anew where its judge leaves a match of a trigger; the same interface.
 
-    evaluation: without consumption. judge: of some chunks of matches those
-    that are left; it gets for each of their segments that of `chunks`. lists: whether all matches are listed. rereads: whether to
-    read an event costs little. Gives what is left of the
-    triggers that compete: that of one segment as it is made, of several when all have been read.
+    evaluation: without consumption. judge: of some chunks of matches those that are left; it gets for each of their segments that of `chunks`.
+    lists: whether all matches are listed. rereads: whether to read an event costs little. Gives what is left of the triggers that compete: that of
+    one segment as it is made, of several when all have been read.
     """
 
     def __init__(self, evaluation: AnyEvaluation, judge: Judge, *, lists: bool, rereads: bool) -> None:
         super().__init__(evaluation)
         self._judge = judge
         self._lists = lists
-        self._first = FIRST_LISTED if lists else FIRST_PIECE
         self._dear = DEAR if rereads else 0
         self._marked: Array = np.zeros(0, np.uint8)
         # By slot: the position from which matches may start, and how many events from there on have been read.
         self._low: Array = np.zeros(0, np.int64)
         self._done: Array = np.zeros(0, np.int64)
         self._open = 0  # the slot of the last segment, of those that come without
+
+    @property
+    def _first(self) -> int:
+        """Events in the first piece of a partition."""
+        return FIRST_LISTED if self._lists else FIRST_PIECE
 
     @property
     def marked(self) -> Array:
@@ -183,14 +194,15 @@ class Consuming(Around):
     def _one(self, event: Events, slot: int) -> Iterator[Chunk]:
         """Read one event of a partition that is kept."""
         self._fit(slot + 1)
-        left = _Left(1)
-        for chunk, _ in self._left(event, slice(0, 1), self._low[slot : slot + 1], event.cuts, left):
+        left = Left(1)
+        own = slice(slot, slot + 1)
+        for chunk, _ in self._left(event, slice(0, 1), Piece(event.cuts, ONE, self._low[own], event.cuts, self._done[own]), left):
             yield chunk
         self._done[slot] += 1
         if left.first[0] >= 0:
             self._low[slot] += self._done[slot]
             self._done[slot] = 0
-            self.evaluation.release(np.array([slot]))
+            self._begin_anew(np.array([slot]))
 
     def _rounds(self, events: Events, slots: Array, rows: Array, stops: Array) -> Iterator[Chunk]:
         """A piece of each partition after the other, until all have been read. rows, stops: of the segments; `rows` moves on."""
@@ -206,8 +218,8 @@ class Consuming(Around):
             now = np.sort(active[np.unique(owners[active], return_index=True)[1]])
             mine, ahead = owners[now], stops[now] - rows[now]
             lengths = np.where(slots[now] >= 0, np.minimum(sizes[mine], ahead), ahead)
-            left = _Left(len(now))
-            piece = _Piece(rows[now], lengths, low[mine], now)
+            left = Left(len(now))
+            piece = Piece(rows[now], lengths, low[mine], now, done[mine])
             for chunk, own in self._read(events, piece, slots[now], left):
                 yield dataclasses.replace(chunk, segments=now[own].astype(np.int32))
             anew = left.first >= 0
@@ -216,7 +228,7 @@ class Consuming(Around):
             done[mine] = np.where(anew, 0, done[mine] + lengths)
             low[mine] = np.where(anew, left.first + 1, low[mine])
             again = slots[now[anew]]
-            self.evaluation.release(again[again >= 0])
+            self._begin_anew(again[again >= 0])
             listed = left.matches // len(now) if self._lists else 0
             longer = 2 * lengths if listed <= LISTED else lengths // 2 if listed <= 8 * LISTED else 1
             sizes[mine] = np.clip(np.where(anew, 2 * taken, longer), 1, LONGEST_PIECE)
@@ -246,9 +258,10 @@ class Consuming(Around):
         starts, behind, lengths = starts[lengths > 0], behind[lengths > 0], lengths[lengths > 0]
         if len(starts) < ENOUGH or int(lengths.sum()) > self._dear * int(behind[-1] + lengths[-1] - row):
             return 0
-        left = _Left(len(starts))
-        found = list(self._read(events, _Piece(behind, lengths, starts, np.full(len(starts), segment)), np.full(len(starts), -1), left))
-        self.evaluation.release(np.array([-1]))  # the last of them, which a snapshot would have
+        left = Left(len(starts), later=True)
+        piece = Piece(behind, lengths, starts, np.full(len(starts), segment), np.zeros_like(starts))
+        found = list(self._read(events, piece, np.full(len(starts), -1), left))
+        self._begin_anew(np.array([-1]))  # the last of them, which a snapshot would have
         places = {start: place for place, start in enumerate(starts.tolist())}
         following = (left.first + 1).tolist()
         chosen = np.zeros(len(starts), np.bool_)
@@ -256,45 +269,55 @@ class Consuming(Around):
         while (place := places.get(start)) is not None and following[place] > 0:
             chosen[place] = True
             start = following[place]
+        for chunk in self._given(events, piece, left, found, chosen):
+            yield dataclasses.replace(chunk, segments=np.full(len(chunk), segment, np.int32))
+        return start - low
+
+    def _given(self, events: Events, piece: Piece, left: Left, found: list[tuple[Chunk, Array]], chosen: Array) -> Iterator[Chunk]:  # noqa: ARG002
+        """What is left of the first trigger of some segments of a piece (bool), in their order. found: what reading it gave."""
         for chunk, own in found:
             those = np.flatnonzero(chosen[own])
             if len(those):
-                yield dataclasses.replace(chunk.take(those), segments=np.full(len(those), segment, np.int32))
-        return start - low
+                yield chunk.take(those)
 
-    def _read(self, events: Events, piece: _Piece, slots: Array, left: _Left) -> Iterator[tuple[Chunk, Array]]:
+    def _read(self, events: Events, piece: Piece, slots: Array, left: Left) -> Iterator[tuple[Chunk, Array]]:
         """Read a piece of a batch, as `_left`."""
-        if len(piece.rows) == 1:
-            index: Array | slice = slice(int(piece.rows[0]), int(piece.rows[0] + piece.lengths[0]))
-        else:
-            index = ragged(piece.rows, piece.lengths)[1]
+        index = index_of(piece.rows, piece.lengths)
         read = events.of(index, cuts=offsets_of(piece.lengths)[:-1], slots=slots.astype(np.int32))
-        yield from self._left(read, index, piece.low, piece.segments, left)
+        yield from self._left(read, index, piece, left)
 
-    def _left(self, read: Events, rows: Array | slice, low: Array, segments: Array, left: _Left) -> Iterator[tuple[Chunk, Array]]:
+    def _left(self, read: Events, rows: Array | slice, piece: Piece, left: Left) -> Iterator[tuple[Chunk, Array]]:
         """What is left of the first trigger of each segment of a piece of which something is left, and the segment in the piece of each match.
 
-        rows: of the piece in the batch. low, segments: see `_Piece`.
+        read: the events of the piece. rows: where they stand in the batch.
         """
+        for chunk, segments in self._judged(self.evaluation, read, rows, piece, left):
+            those = left.see(segments, chunk.ends)
+            if len(those):
+                yield (chunk, segments) if len(those) == len(chunk) else (chunk.take(those), segments[those])
+
+    def _judged(
+        self, evaluation: AnyEvaluation, read: Events, rows: Array | slice, piece: Piece, left: Left
+    ) -> Iterator[tuple[Chunk, Array]]:
+        """What an evaluation finds in events and the judge leaves, and the segment in the piece of each match."""
 
         def made() -> Iterator[Chunk]:
-            for chunk in self.evaluation.chunks(read):
-                self._mark(rows)
+            for chunk in evaluation.chunks(read):
+                self._mark(evaluation.marked, rows)
                 if len(chunk):
                     left.marks += len(chunk.positions)
                     left.matches += len(chunk)
-                    yield dataclasses.replace(chunk, positions=chunk.positions + np.repeat(low[chunk.segments], np.diff(chunk.offsets)))
+                    yield dataclasses.replace(
+                        chunk, positions=chunk.positions + np.repeat(piece.low[chunk.segments], np.diff(chunk.offsets))
+                    )
 
-        for chunk in self._judge(made(), segments):
+        for chunk in self._judge(made(), piece.segments):
             if len(chunk):
-                those = left.see(chunk.segments, chunk.ends)
-                if len(those):
-                    yield (chunk, chunk.segments) if len(those) == len(chunk) else (chunk.take(those), chunk.segments[those])
-        self._mark(rows)
+                yield chunk, chunk.segments
+        self._mark(evaluation.marked, rows)
 
-    def _mark(self, rows: Array | slice) -> None:
-        """Mark what the evaluation has marked in these rows of the batch."""
-        marked = self.evaluation.marked
+    def _mark(self, marked: Array, rows: Array | slice) -> None:
+        """Mark what an evaluation has marked in these rows of the batch."""
         if isinstance(rows, slice):
             self._marked[rows] |= marked
         else:
@@ -305,10 +328,14 @@ class Consuming(Around):
         held = self.evaluation.held()
         return held if held is None else (held[0], held[1] + self._low[held[0]])
 
+    def _begin_anew(self, slots: Array) -> None:
+        """Forget what has been read of the partitions in these slots."""
+        self.evaluation.release(slots)
+
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
         slots = np.asarray(slots, np.int64)
-        self.evaluation.release(slots)
+        self._begin_anew(slots)
         slots = slots[slots < len(self._low)]
         self._low[slots] = self._done[slots] = 0
 
@@ -343,6 +370,15 @@ class Consuming(Around):
                 seen = np.zeros(len(stored.named), np.int64)
                 seen[stored.rows(named)] = done
                 own = Stored(stored.named, stored.slots, seen)
-        self.evaluation.load(sections, own)
+        self._load(sections, own)
         self._fit(int(slots.max(initial=-1)) + 1)
         self._low[slots], self._done[slots] = low, done
+
+    def _load(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
+        """Go on inside. stored: the partitions, with the events of each since it starts anew."""
+        self.evaluation.load(sections, stored)
+
+
+def index_of(rows: Array, lengths: Array) -> Array | slice:
+    """The rows of segments that start at `rows` and have so many events."""
+    return slice(int(rows[0]), int(rows[0] + lengths[0])) if len(rows) == 1 else ragged(rows, lengths)[1]

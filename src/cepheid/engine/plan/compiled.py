@@ -10,12 +10,15 @@ import hashlib
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from cepheid.automata import construct
 from cepheid.engine.evaluations.absence import Absence, longest
 from cepheid.engine.evaluations.chosen_count import ChosenCount
 from cepheid.engine.evaluations.consuming import Consuming
+from cepheid.engine.evaluations.guided import Guide, Guided, Labelled
+from cepheid.engine.evaluations.match import Evaluation
 from cepheid.engine.evaluations.method import CHOOSING, Terms
 from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.evaluations.restricted import RestrictedProgram
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.method import Guarantee, Method
     from cepheid.engine.letters.predicates import Predicates
     from cepheid.engine.letters.words import LongPredicates
-    from cepheid.logical.plan import QueryPlan
+    from cepheid.logical.plan import Apply, QueryPlan
     from cepheid.schema import EventSchema
 
 
@@ -73,8 +76,10 @@ class Compiled:
     the pattern come to. from_adjacency: whether count_window is what `:` comes to: no part of the fingerprint, for state without it can be read.
     chooses: the strategy, where it chooses between CONSUME BY and HAVING (`engine.run.having`), and not the evaluation. restarts: whether the
     evaluation starts a partition anew where HAVING leaves a match (`engine.evaluations.consuming`). largest: whether it gives the largest matches:
-    these say whether HAVING leaves any, and one is enough. earlier: whether a match may begin before the events that it has, for a match has made
-    one of them (`engine.run.beginnings`). layers: of its EVENT definitions, in their order.
+    these say whether HAVING leaves any, and one is enough. guide: where it lists all, the method and the program that give the largest matches,
+    which say of which triggers HAVING leaves any (`engine.evaluations.guided`). sums: those that have to grow with a match for it to be so. earlier:
+    whether a match may begin before the events that it has, for a match has made one of them (`engine.run.beginnings`). layers: of its EVENT
+    definitions, in their order.
     """
 
     plan: QueryPlan
@@ -92,6 +97,8 @@ class Compiled:
     chooses: Strategy | None = None
     restarts: bool = False
     largest: bool = False
+    guide: tuple[Method, Program] | None = None
+    sums: tuple[Apply, ...] = ()
     earlier: bool = False
     layers: tuple[Compiled, ...] = ()
 
@@ -329,11 +336,33 @@ class Compiled:
             if not self.restarts:
                 return self.method.start(terms, **options)
             assert judge is not None
+            if self.guide is not None:
+                return self._guided(self.guide, terms, judge, **options)
             lists = self.plan.strategy not in CHOOSING and not self.largest
             return Consuming(self.method.start(terms, **options), judge, lists=lists, rereads=not self.valued)
 
         run = started(self.program, start, texts, variant=variant)
         return ChosenCount(run) if self.plan.count and not self.judges and not self.method.counts else run
+
+    def _guided(self, guide: tuple[Method, Program], terms: Terms, judge: Judge, **options: Any) -> Guided:
+        """The evaluation that lists all matches, with a guide."""
+        method, program = guide
+        run, labels = method.start(dataclasses.replace(terms, program=program), **options), self.program.label_sets
+        if program.label_sets != labels:
+            run = Labelled(run, np.array([labels.index(mark) for mark in program.label_sets], np.uint16))
+
+        def start() -> Evaluation:
+            listing = self.method.start(terms, **options)
+            assert isinstance(listing, Evaluation)
+            return listing
+
+        return Guided(start(), judge, Guide(run, self.one, start))
+
+    @property
+    def one(self) -> bool:
+        """Whether any one match of a trigger may be given."""
+        plan = self.plan
+        return not plan.count and (plan.strategy is Strategy.ANY or (plan.strategy is Strategy.ALL and plan.limit == 1))
 
     @property
     def terms(self) -> Terms:

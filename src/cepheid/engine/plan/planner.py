@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cepheid.automata import construct, program_of, span_program
 from cepheid.engine.evaluations.absence import Absence
+from cepheid.engine.evaluations.match import MatchGraphMethod
 from cepheid.engine.evaluations.method import CHOOSING, Task
 from cepheid.engine.plan.compiled import Compiled
 from cepheid.engine.plan.methods import choose
@@ -20,13 +21,15 @@ from cepheid.logical import plan as logical
 from cepheid.logical.absence import take_out
 from cepheid.logical.beginnings import begins_anywhere, begins_earlier
 from cepheid.logical.durations import longest, widest
-from cepheid.logical.growing import grows
+from cepheid.logical.growing import grows, sums_in
 from cepheid.logical.rewrite import rewrite
 from cepheid.logical.tree import walk
 from cepheid.logical.variables import defined
 from cepheid.logical.windows import Windows, hoist
 
 if TYPE_CHECKING:
+    from cepheid.automata import Program
+    from cepheid.engine.evaluations.method import Method
     from cepheid.logical.plan import QueryPlan
     from cepheid.schema import EventSchema
 
@@ -71,9 +74,9 @@ def compile_plan(plan: QueryPlan) -> Compiled:
             strategy = pattern.strategy
             pattern, bounds = hoist(pattern.pattern)
             unbounded = bounds == Windows()
-        method, program, refusals = choose(
-            Task(_listed(plan, compared=chooses is not None, whole=whole), strategy, pattern, unbounded=unbounded)
-        )
+        task = Task(_listed(plan, compared=chooses is not None, whole=whole), strategy, pattern, unbounded=unbounded)
+        method, program, refusals = choose(task)
+        guide, sums = _guided(plan, body, task, method, program) if many and restarts and not largest else (None, ())
         if program.single and not earlier and plan.schema.time_column is not None:
             bounds &= Windows(window=0)  # what is known of an event is then given back as soon as time has passed
         inside = longest(pattern) if program.values or strategy is Strategy.RESTRICTED else None
@@ -100,6 +103,8 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         chooses=chooses,
         restarts=restarts,
         largest=largest,
+        guide=guide,
+        sums=sums,
         earlier=earlier,
         layers=tuple(compile_plan(definition.plan) for definition in plan.definitions),
     )
@@ -118,6 +123,32 @@ def _restarts(plan: QueryPlan, pattern: logical.Pattern, bounds: Windows, *, man
         return False
     # With `:` alone each trigger reads its window again; to list a few matches costs less.
     return many or runs or automaton.waiting or (bounds == Windows() and widest(pattern) is None)
+
+
+def _guided(
+    plan: QueryPlan, body: logical.Pattern, task: Task, method: Method, program: Program
+) -> tuple[tuple[Method, Program] | None, tuple[logical.Apply, ...]]:
+    """What gives the largest matches beside a method that lists all, where these say whether HAVING leaves any; and the sums that have to grow.
+
+    Both read the same letters.
+    """
+    nothing = None, ()
+    if plan.strategy not in LISTING or plan.having is None or not isinstance(method, MatchGraphMethod):
+        return nothing
+    sums = sums_in(body, plan.having.expression)
+    if sums is None or any(not isinstance(leaf, logical.Field) or len(leaf.path) != 1 for each in sums for leaf in each.arguments):
+        return nothing
+    alphabet = program.automaton.alphabet
+    if alphabet.number_bits or program.trackers or program.values:
+        return nothing
+    largest, other, _ = choose(dataclasses.replace(task, strategy=Strategy.MAX))
+    fits = (
+        other.automaton.alphabet == alphabet
+        and not other.trackers
+        and not other.values
+        and set(other.label_sets) <= set(program.label_sets)
+    )
+    return ((largest, other), sums) if fits else nothing
 
 
 def _one_is_enough(plan: QueryPlan) -> bool:

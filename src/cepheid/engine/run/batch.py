@@ -147,6 +147,8 @@ def run(
     having = _Judging(compiled, events, where) if compiled.judges else None
     judge = None if having is None else having.left
     evaluation = compiled.evaluation(variant=variant, sample=sample, texts=texts, judge=judge)
+    if having is not None:
+        having.heed(evaluation, read.letters)
     read = dataclasses.replace(read, vetoed=vetoed)
     if groups is not None and compiled.consume is Consumption.ANY:
         chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress)
@@ -190,6 +192,10 @@ class _Judging:
         self._table = events.select(compiled.layout.events.names)
         self._having = Having(compiled, compiled.layout.time)
         self._first = 0
+
+    def heed(self, evaluation: AnyEvaluation, letters: Array) -> None:
+        """Tell the evaluation what the events are worth, where it has to know."""
+        self._having.heed(evaluation, letters, self._table.column)
 
     def read(self, first: int) -> None:
         """The number of the first segment that is read next."""

@@ -20,14 +20,16 @@ import numpy as np
 
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.chosen_count import counted
+from cepheid.engine.evaluations.guided import Guided
 from cepheid.engine.output.measures import Computation
+from cepheid.engine.run.amounts import Amounts
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Consumption, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cepheid.engine.evaluations.base import Chunk
+    from cepheid.engine.evaluations.base import AnyEvaluation, Chunk
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
     from cepheid.engine.output.matches import Matches
@@ -52,6 +54,12 @@ class Having:
         self._projection = None if compiled.plan.count or compiled.plan.measures else _projection(compiled)
         self._consumes = compiled.consume is not Consumption.NONE and not compiled.restarts
         self._last: Array = np.zeros(0, np.int64)
+        self._amounts = Amounts(compiled) if compiled.sums else None
+
+    def heed(self, evaluation: AnyEvaluation, letters: Array, column: Callable[[str], Any]) -> None:
+        """Tell an evaluation what the events are worth that it reads next, where it has to know. letters, column: see `Amounts.part`."""
+        if self._amounts is not None and isinstance(evaluation, Guided) and evaluation.guide is not None:
+            evaluation.add(self._amounts.part(letters, column))
 
     def judged(self, chunks: Iterator[Chunk], shown: Callable[[Chunk], Matches], spans: Spans) -> Iterator[Chunk]:
         """What is given of the matches in some chunks, which hold whole triggers.

@@ -255,6 +255,9 @@ class QueryState:
         order = slice(None) if arrived.order is None else arrived.order
         kept = 0
         self._reading = (batch, np.zeros(arrived.rows, np.bool_)) if self.compiled.restarts else None
+        if self._having is not None:
+            one = isinstance(batch.events, OneRow)  # the last of them, which alone can be in a match
+            self._having.heed(self.evaluation, batch.letters[-1:] if one else batch.letters, lambda name: _column_of(batch, name))
         heeds = self.absences is not None and self.compiled.heeds_vetoes
         vetoed = self.absences.vetoes(batch.times, arrived) if self.absences is not None and heeds else None
 
@@ -554,6 +557,14 @@ class QueryState:
         self.evaluation.load(sections, stored)
         events = pa.Table.from_arrays(events.columns, schema=schema) if schema.names else events
         self.payload.append(events, stored.those(slots, positions).astype(np.int32), positions, places, times)
+
+
+def _column_of(batch: Batch, name: str) -> Any:
+    """An attribute of the events of a batch; of a row that no match shows, that of another one."""
+    if isinstance(batch.events, OneRow):
+        return batch.events.values((name,))[0]
+    column = batch.events.column(name)
+    return column if batch.places is None or not len(column) else column.take(pa.array(np.maximum(batch.places, 0)))
 
 
 def _all_alike(values: Array) -> bool:

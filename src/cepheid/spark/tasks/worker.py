@@ -322,6 +322,8 @@ class TaskRun:
         last: Chunk | None = None
         read = Events(letters, times, cuts, continued=continued)
         self.shown = lambda chunk: self._matches(chunk, batch, events, origins)
+        if self.having is not None:
+            self.having.heed(self.evaluation, letters, events.column)
         chunks = self.evaluation.chunks(read)
         if own is not None:
             chunks = (ending_in(chunk, own, origins) for chunk in chunks)
