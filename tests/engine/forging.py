@@ -84,6 +84,8 @@ EMBEDDED = upgrade_cases.QUERIES | {
     " SELECT LAST p, z WHERE P+ AS p ; C AS z PARTITION BY k WITHIN 20 seconds HAVING count(p) > 1 CONSUME BY PARTITION",
     "made without a window": "EVENT P(v) AS (SELECT LAST y.v AS v WHERE A AS x ; B AS y PARTITION BY k) EVENT Q(v) AS (SELECT p.v AS v"
     " WHERE P AS p ; NOT P ; C) SELECT * WHERE D ; Q AS q NOT FOLLOWED BY Q FOR 3 seconds",
+    "guided": "SELECT * WHERE A AS w ; (A OR B)+ AS x ; C AS y PARTITION BY k HAVING sum(x.v) > 120 CONSUME BY PARTITION",
+    "guided per end": "SELECT ANY * WHERE (A OR B):+ AS x PARTITION BY k HAVING sum(x.v) > 90 CONSUME BY PARTITION",
     "two absences": f"SELECT NXT * WHERE A AS x ; B AS y NOT FOLLOWED BY (C ; A) FOR 5 seconds NOT FOLLOWED BY D FOR 3 seconds {KEYED}",
 }
 LATENESS = upgrade_cases.LATENESS | {"next": "3s", "two absences": "2s", "all of a few": "4s"}
@@ -110,6 +112,8 @@ BUCKETS = [
     ["made"],
     ["made_later"],
     ["next", "made", "made by all"],
+    ["guided"],
+    ["match_graph", "guided per end", "guided"],
 ]
 
 
@@ -139,6 +143,8 @@ NUMBERS = {
             "begun",
             "absence_begun",
             "having_last",
+            "consuming",
+            "growing",
         ),
         "<i8",
     ),
@@ -176,7 +182,7 @@ EXTREMES = (
 
 def base_name(name):
     """What a section holds: its name without the numbers of queries and absences."""
-    return re.sub(r"^(layered \d+/)?((layer|held)?\d+/)?((absence|negated)\d+/)?", "", name).split(" ")[0].rstrip("0123456789")
+    return re.sub(r"^(layered \d+/)?((layer|held)?\d+/)?((absence|negated)\d+/)?(guide\.)?", "", name).split(" ")[0].rstrip("0123456789")
 
 
 def wrapped(value, kind):

@@ -252,6 +252,34 @@ def test_a_stream_gives_what_the_table_gives(fragment, cases, seed, monkeypatch)
         enough.seen["matched"] += bool(found)
 
 
+GROWING = [
+    "SELECT * WHERE A+ AS x PARTITION BY k WITHIN 9 seconds HAVING sum(x.v) > {} CONSUME BY PARTITION",
+    "SELECT * WHERE A ; (A OR B)+ AS x ; C AS y PARTITION BY k WITHIN 12 seconds HAVING sum(x.v) >= {} AND count(x) > 1 CONSUME BY PARTITION",
+    "SELECT sum(x.v) AS d WHERE (A OR B):+ AS x ; C PARTITION BY k WITHIN 12 seconds HAVING {} <= d CONSUME BY PARTITION",
+    "SELECT COUNT(*) WHERE A+ AS x ; B PARTITION BY k WITHIN 9 seconds HAVING sum(x.v) > {} CONSUME BY PARTITION",
+]
+
+
+def test_a_sum_grows_until_something_is_negative(cases, seed, monkeypatch):
+    """What a bucket knows of that goes with its state."""
+    enough = Enough(cases // 8, matched=2, guided=5, falls=5)
+    for number in enough:
+        chance = random.Random(f"{seed}/growing/{number}")
+        query, rows = cepheid.query(chance.choice(GROWING).format(chance.randint(0, 6))), random_stream(chance, most=16)
+        for row in rows[chance.randint(0, len(rows)) :]:
+            row["v"] = row["v"] if chance.random() < 0.6 else -chance.randint(1, 3)
+        table = timed(rows)
+        if matches_up_to(MOST_MATCHES, query, table, order="row") is None:
+            continue
+        cut_small(monkeypatch, chance)
+        unit, events, output = unit_of([query], table)
+        found, _ = streamed(unit, events, output, chance, count=chance.choice([1, 2]))
+        assert sorted(map(shown, found)) == sorted(map(shown, expected(query, table))), (seed, number, query.text, table.to_pylist())
+        enough.seen["matched"] += bool(found)
+        enough.seen["guided"] += query.compiled(query.schema(TIMED)).guide is not None
+        enough.seen["falls"] += any(row["v"] is not None and row["v"] < 0 and row["type"] == "A" for row in rows)
+
+
 @pytest.mark.parametrize("fragment", ["any pattern", "definitions"])
 def test_positions_go_on_counting(fragment, cases, seed, monkeypatch):
     """Those of a table, in any order of arrival; events that matches make have positions too."""

@@ -100,6 +100,31 @@ def test_batches_cut_anywhere(cases, seed, compact, monkeypatch):
         assert rows(found) == rows([expected.to_arrow(events=True)]), (query.text, events.to_pylist())
 
 
+@pytest.mark.parametrize("key", ["", "PARTITION BY k"])
+def test_a_sum_grows_until_something_is_negative(key, cases, seed):
+    """In a batch of any key, and in the first or a later one of a key."""
+    for number in range(cases // 2):
+        source = random.Random(f"{seed}/{key}/{number}")
+        pattern, window = source.choice(["A+ AS x", "A ; (A OR B)+ AS x ; C", "(A OR B):+ AS x ; C"]), source.choice(["", "WITHIN 9"])
+        select, least = source.choice(["*", "ANY *", "COUNT(*)"]), source.randint(0, 6)
+        query = cepheid.query(f"SELECT {select} WHERE {pattern} {key} {window} HAVING sum(x.v) > {least} CONSUME BY PARTITION")
+        made = random_stream(source, most=14)
+        for row in made[source.randint(0, len(made)) :]:
+            row["v"] = row["v"] if source.random() < 0.6 else -source.randint(1, 3)
+        events = table(made)
+        events = events.append_column("row", pa.array(range(len(events)), pa.int64()))
+        every = cepheid.query(query.text.replace("ANY ", "")).run(events, engine="reference").to_arrow(events=True).to_pylist()
+        compiled, task = task_of(query, events.schema)
+        batches = cut(prepared(compiled, events), source)
+        found = [row for part in worker.run_task(task, iter(batches)) for row in part.to_pylist()]
+        if "ANY" in select:  # one for each event that completes any
+            ends = {max(event["row"] for value in row.values() if isinstance(value, list) for event in value) for row in every}
+            assert len(found) == len(ends), (query.text, made)
+            assert set(map(repr, found)) <= set(map(repr, every)), (query.text, made)
+        else:
+            assert sorted(map(repr, found)) == sorted(map(repr, every)), (query.text, made)
+
+
 def test_positions_and_fewer_columns():
     query = cepheid.query("SELECT * WHERE A AS x ; C AS z PARTITION BY k")
     events = pa.table({"ts": [1, 2, 3, 4], "type": ["B", "A", "C", "C"], "k": [1, 1, 1, 1], "row": range(4)})
