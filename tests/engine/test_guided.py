@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from enough import Enough
 
 import cepheid
 from cepheid.engine.evaluations import consuming
-from cepheid.errors import LimitError
+from cepheid.engine.memory import container
+from cepheid.engine.plan import compiled
+from cepheid.errors import LimitError, SnapshotError
 from cepheid.schema import schema_of
 from cepheid.testing.differential import OTHERS, WAYS, Case, Row, answers, check
 
@@ -107,6 +111,72 @@ def test_sums_by_the_definition(first, seed, cases, monkeypatch):
                 intervals(case, found)
             else:
                 check(case, found)
+
+
+def explained(text: str) -> str:
+    shown: str = cepheid.query(text).explain("evaluation")["evaluation"]
+    return " ".join(shown.split())
+
+
+def test_what_is_explained():
+    text = "SELECT ANY sum(t.q) AS d WHERE T+ AS t HAVING d > 5 CONSUME BY PARTITION"
+    early = "it decides early while t.q is not negative; from then on all matches are listed and judged"
+    assert "behind the last trigger of which it left a match, the largest matches (they meet it if any does) are listed" in explained(text)
+    assert early in explained(text)
+    shown = explained(text.replace("ANY", "ALL"))
+    assert "the largest matches (they meet it if any does), then all matches of a trigger where one of them meets it, are listed" in shown
+    assert early in shown
+    assert "decides early while t.p and t.q are not negative" in explained(text.replace("HAVING", "HAVING sum(t.p) >= 1 OR"))
+    for other in (
+        text.replace("> 5", "< 5"),
+        text.replace("sum(t.q)", "count(t)"),
+        text.replace("ANY", "MAX"),
+        text.replace("T+ AS t", "T AS t ; T"),
+    ):
+        assert "decides early" not in explained(other)
+
+
+def test_a_state_without_a_guide_lists_all_matches():
+    """As one that was stored before there were guides."""
+    query = cepheid.query("SELECT * WHERE A+ AS x HAVING sum(x.v) > 5 CONSUME BY PARTITION")
+    rows = pa.table({"type": ["A"] * 6, "ts": range(6), "v": [1, 2, 1, 3, 1, 9]})
+    before = query.recognizer(rows.schema)
+    before.push(rows.slice(0, 3))
+    fingerprint = before._fingerprint()
+    sections = container.unpack(before.snapshot(), fingerprint=fingerprint)
+    kept = {name: part for name, part in sections.items() if not name.startswith("guide.") and name != "growing"}
+    assert len(kept) < len(sections)
+    after = query.recognizer(rows.schema, snapshot=container.pack(kept, fingerprint=fingerprint))
+    assert sorted((match.start, match.end) for match in after.push(rows.slice(3))) == [(0, 3), (0, 3), (1, 3), (4, 5), (5, 5)]
+    assert container.unpack(after.snapshot(), fingerprint=fingerprint).keys() == kept.keys()
+
+
+@pytest.mark.parametrize("part", [math.nan, -0.1, 0.6, math.inf])
+def test_what_a_sum_cannot_have_used_is_refused(part):
+    query = cepheid.query("SELECT * WHERE A+ AS x HAVING sum(x.v) > 5 CONSUME BY PARTITION")
+    rows = pa.table({"type": ["A"], "ts": [1], "v": [1]})
+    run = query.recognizer(rows.schema)
+    run.push(rows)
+    fingerprint = run._fingerprint()
+    sections = container.unpack(run.snapshot(), fingerprint=fingerprint)
+    for changed in ({"growing": np.array([part]).tobytes()}, {"growing": b""}, {"growing": bytes(16)}, {"guide.counters": b""}):
+        with pytest.raises(SnapshotError):
+            query.recognizer(rows.schema, snapshot=container.pack({**sections, **changed}, fingerprint=fingerprint))
+
+
+def test_listing_comes_back_in_time(monkeypatch):
+    """A trigger of which nothing is left is not listed: 2^40 matches without a guide."""
+    monkeypatch.setattr(compiled, "MAX_LISTED", 1 << 12)
+    rows = pa.table({"type": ["T"] * 43 + ["U"], "ts": range(44), "q": [1] * 40 + [-1, 1, 50, -9], "p": [None] * 40 + [1.0] * 4})
+    for strategy in ("ANY", "ALL"):
+        query = cepheid.query(f"SELECT {strategy} sum(t.q) AS d WHERE T+ AS t HAVING d > 40 CONSUME BY PARTITION")
+        assert len(query.run(rows.slice(0, 40))) == 0
+        run = query.recognizer(rows.schema)
+        assert len(run.push(rows.slice(0, 40))) == 0
+        with pytest.raises(LimitError, match="completes more than"):
+            run.push(rows.slice(40))
+    only = cepheid.query("SELECT ANY sum(u.p) AS d WHERE (T OR U)+ AS u HAVING d > 2 CONSUME BY PARTITION")
+    assert [(match.start, match.end) for match in only.run(rows)] == [(0, 42)]
 
 
 def intervals(case: Case, found: list[Row]) -> None:

@@ -340,12 +340,23 @@ def _having(compiled: Compiled) -> str:
         return f"{condition}: {_listed(compiled, ' and judged')}"
     anew = "behind the last trigger of which it left a match, " if compiled.restarts else ""
     gives = "all matches" if compiled.plan.strategy not in CHOOSES else f"the matches that {compiled.plan.strategy.value} chooses"
-    if compiled.largest:
+    if compiled.largest or compiled.guide is not None:
         gives = "the largest matches (they meet it if any does)"
+    if compiled.guide is not None and not compiled.one:
+        gives = f"{gives}, then all matches of a trigger where one of them meets it,"
     read = "; each event is read a few times" if compiled.restarts else ""
+    if compiled.sums:
+        read = f"{read}; {_while_sums_grow(compiled)}"
     behind = _behind(compiled)
     rest = f"; {behind} after that" if behind else ""
     return f"{condition}: {anew}{gives} are listed and judged, at most {compiled.most_listed[1]:,} of a trigger{read}{rest}"
+
+
+def _while_sums_grow(compiled: Compiled) -> str:
+    """How long the largest matches say whether any meets the condition."""
+    names = list(dict.fromkeys(describe_expression(leaf) for each in compiled.sums for leaf in each.arguments))
+    are = "is" if len(names) == 1 else "are"
+    return f"it decides early while {' and '.join(names)} {are} not negative; from then on all matches are listed and judged"
 
 
 def _count(compiled: Compiled) -> str:
