@@ -84,7 +84,7 @@ EMBEDDED = upgrade_cases.QUERIES | {
     " SELECT LAST p, z WHERE P+ AS p ; C AS z PARTITION BY k WITHIN 20 seconds HAVING count(p) > 1 CONSUME BY PARTITION",
     "made without a window": "EVENT P(v) AS (SELECT LAST y.v AS v WHERE A AS x ; B AS y PARTITION BY k) EVENT Q(v) AS (SELECT p.v AS v"
     " WHERE P AS p ; NOT P ; C) SELECT * WHERE D ; Q AS q NOT FOLLOWED BY Q FOR 3 seconds",
-    "guided": "SELECT * WHERE A AS w ; (A OR B)+ AS x ; C AS y PARTITION BY k HAVING sum(x.v) > 120 CONSUME BY PARTITION",
+    "guided": "SELECT * WHERE A AS w ; (A OR B)+ AS x ; C AS y PARTITION BY k WITHIN 20 seconds HAVING sum(x.v) > 120 CONSUME BY PARTITION",
     "guided per end": "SELECT ANY * WHERE (A OR B):+ AS x PARTITION BY k HAVING sum(x.v) > 90 CONSUME BY PARTITION",
     "two absences": f"SELECT NXT * WHERE A AS x ; B AS y NOT FOLLOWED BY (C ; A) FOR 5 seconds NOT FOLLOWED BY D FOR 3 seconds {KEYED}",
 }

@@ -55,8 +55,8 @@ FEW = 16
 ENOUGH = 3
 """Triggers of a piece from which on what is behind each of them is read at once."""
 
-DEAR = 12
-"""How often each event is read then, at most and on average."""
+DEAR = 24
+"""How often each event is read then, at most and on average. A piece for each trigger costs more where triggers are some ten events apart."""
 
 MARKS = 32
 """Events of matches for each event of a piece, up to which longer pieces are read: where nothing is used up matches may be long."""
