@@ -41,6 +41,10 @@ ROOM = 0.5
 """The part of what a sum has room for up to which its values may add up: less than all of it, for it is added in doubles."""
 
 
+SHORT = 5
+"""Events that a partition has had since it starts anew, up to which all matches of an event are listed that is pushed alone: they are few."""
+
+
 @record(slots=False)
 class Guide:
     """What says of which triggers something is left.
@@ -94,6 +98,15 @@ class Guided(Consuming):
         guide = self.guide
         if guide is None:
             yield from super()._left(read, rows, piece, left)
+            return
+        if (
+            len(read) == 1 and piece.done[0] < SHORT and read.slots[0] >= 0
+        ):  # PERF: pushed alone, one reading more costs more than a few matches
+            yield from super()._left(read, rows, piece, left)
+            if left.first[0] < 0:
+                for _ in guide.evaluation.chunks(read):
+                    pass
+                self._mark(guide.evaluation.marked, rows)
             return
         for chunk, segments in self._judged(guide.evaluation, read, rows, piece, left):
             those = left.see(segments, chunk.ends)
