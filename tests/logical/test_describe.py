@@ -34,7 +34,7 @@ def test_dates_and_durations_are_read_back():
 
 def test_the_meaning_shows_a_day_as_people_write_it():
     query = cepheid.query("SELECT * WHERE A AS a FILTER a.day = DATE '2026-01-01'")
-    assert "where day is 2026-01-01." in " ".join(query.explain("meaning", schema=DAYS).split())
+    assert "where day is 2026-01-01." in " ".join(str(query.explain("meaning", schema=DAYS)).split())
 
 
 def conditions_of(text, schema):

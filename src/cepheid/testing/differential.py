@@ -24,6 +24,7 @@ from cepheid.errors import LimitError
 from cepheid.records import record
 from cepheid.schema import schema_of
 from cepheid.testing import generators, reference
+from cepheid.testing.methods import layers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,7 +101,7 @@ def draws(fragment: QueryFragment, *, seed: int, longest: int = 12) -> Iterator[
             expected, undecided = answers(query, events)
         except LimitError:  # too many matches for the definition: as the generator says, take the next
             continue
-        if not fits(query, events.schema):
+        if not (fits(query, events.schema) and _runs(query, events)):
             refused += 1
             if refused > 5 + given // RARE:
                 raise AssertionError(f"of {given + refused} random queries {refused} pass a limit of the engine (CEPHEID_SEED={seed})")
@@ -120,6 +121,16 @@ def fits(query: Query, schema: pa.Schema) -> bool:
         query.compiled(query.schema(schema))
     except LimitError:
         return False
+    return True
+
+
+def _runs(query: Query, events: pa.Table) -> bool:
+    """Whether the engine reads the events: the macro states of conditions between events are made as these come, and may pass a limit."""
+    if any(layer.valued for layer in layers_of(query.compiled(query.schema(events)))):
+        try:
+            query.run(events)
+        except LimitError:
+            return False
     return True
 
 
