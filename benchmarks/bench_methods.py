@@ -106,7 +106,7 @@ def compared(text: str, events: pa.Table) -> dict[str, float]:
 def main() -> None:
     """Print the table, write the record, and say by the exit status whether the order is right."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--events", type=int, default=100_000, help="events of a stream")
+    parser.add_argument("--events", type=int, default=30_000, help="events of a stream")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for name, kinds in STREAMS.items():
