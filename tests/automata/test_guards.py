@@ -91,6 +91,17 @@ SAME = Compares(Before(0), "=", V)
 SAYS = "v = (v of x)"
 WRITES = frozenset({Store(0, Now(V))})
 
+
+def test_sums_that_decide_early_refuse_guards() -> None:
+    """The letter of an event does not say whether it may be in a variable where a guard is asked, too."""
+    schema = pa.schema([("type", pa.string()), ("ts", pa.int64()), ("q", pa.int64())])
+    for condition, count in (("", 1), ("FILTER b.q > a.q", 0)):
+        query = cepheid.query(f"SELECT ANY sum(a.q) AS d WHERE A+ AS a ; B AS b {condition} WITHIN 20 HAVING d > 5 CONSUME BY PARTITION")
+        compiled = query.compiled(query.schema(schema))
+        assert bool(compiled.program.automaton.compares) is not bool(count)
+        assert len(compiled.sums) == count
+
+
 CONSUMERS = {
     "automata/alphabet.py Alphabet": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "automata/alphabet.py Tracker": "test_strategies_refuse_guards",
@@ -216,6 +227,7 @@ CONSUMERS = {
     "engine/evaluations/restricted.py RestrictedProgram": "test_the_detector_of_the_algebra_refuses_guards",
     "engine/evaluations/live.py _with_finals": "test_stepping_asks_guards",
     "engine/evaluations/live.py _without_guards": "test_stepping_asks_guards",
+    "engine/run/amounts.py Amounts": "test_sums_that_decide_early_refuse_guards",
     "viz/graph.py _sizes": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "viz/labels.py _done": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "viz/labels.py cube_of": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
