@@ -101,8 +101,9 @@ compiled: setup
 test-connect: compiled
 	@CEPHEID_CASES=$(CASES) $(BIN)/python -m pytest tests/spark -m connect || test $$? -eq 5
 
-# The tests in parts, the longest first, and three processes, one more than the cores that they are for, because Spark waits now and then. The process
-# that is free takes the next part. What they said comes at the end, so that the output ends with pytest's own line.
+# The tests in parts, the longest first, and three processes, one more than the cores that they are for: Spark's part is the longest, waits now and then,
+# and goes first, the others take what it leaves. The process that is free takes the next part. What they said comes at the end, so that the output ends
+# with pytest's own line.
 PARTS           := spark engine tasks properties others pages connect
 IN_spark        := tests/spark -m "not connect and not tasks"
 IN_tasks        := tests/spark -m tasks
@@ -117,7 +118,7 @@ test-%:
 test: compiled
 	@mkdir -p out; rm -f out/test-*.log; \
 	status=0; printf '%s\n' $(PARTS) | xargs -P 3 -I PART sh -c \
-		'$(MAKE) --no-print-directory test-PART > out/test-PART.log 2>&1; status=$$?; echo "PART: $$(tail -n 1 out/test-PART.log)"; exit $$status' || status=$$?; \
+		'test PART = spark && low=0 || low=5; nice -n $$low $(MAKE) --no-print-directory test-PART > out/test-PART.log 2>&1; status=$$?; echo "PART: $$(tail -n 1 out/test-PART.log)"; exit $$status' || status=$$?; \
 	cat $(PARTS:%=out/test-%.log); exit $$status
 
 # Leaves its result, with the seed, in benchmarks/record/tests.json.
