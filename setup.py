@@ -10,8 +10,8 @@ Environment:
     CEPHEID_SANITIZE=1          build with the compiler's address and undefined-behaviour sanitizers (`make sanitize`; GCC or Clang)
 
 Cython reads a copy of each kernel (`translated_twin`): there the constants that a kernel names under `if not cython.compiled:` are
-constants of C, and what it imports from `_blocks.py` stands there as source. So both are written once, cost nothing, and are checked in the
-checked twin. A kernel that has a function `run` also gets a class `Bound` there, for calls one after the other (`bound_class`).
+constants of C, and what it imports from files as `_blocks.py` stands there as source (`whole`). So both are written once, cost nothing, and are
+checked in the checked twin. A kernel that has a function `run` also gets a class `Bound` there, for calls one after the other (`bound_class`).
 
 Next to the extensions the build writes `cepheid/kernel/_source_hash.py` with `HASH`, the SHA-256 of the sources that
 were compiled. It is in a wheel exactly if the extensions are, and tells stale extensions from current ones.
@@ -75,12 +75,17 @@ def constants(text: str) -> dict[str, int]:
     return found
 
 
-def shared(line: re.Match[str]) -> str:
-    """What a kernel imports from another file of the package, as source; a second line for the same file says nothing."""
-    if line.string.index(f"from cepheid.kernel.{line[1]} ") != line.start():
-        return ""
-    text = (KERNEL_FOLDER / f"{line[1]}.py").read_text(encoding="utf-8")
-    return text.split("    from cepheid.kernel import _no_cython as cython\n")[1]
+def whole(text: str, there: set[str]) -> str:
+    """A kernel's source, where what it imports from other files of the package stands as source: each file once, before what needs it."""
+
+    def shared(line: re.Match[str]) -> str:
+        if line[1] in there:
+            return ""
+        there.add(line[1])
+        source = (KERNEL_FOLDER / f"{line[1]}.py").read_text(encoding="utf-8")
+        return whole(source.split("    from cepheid.kernel import _no_cython as cython\n")[1], there)
+
+    return SHARED.sub(shared, text)
 
 
 def bound_class(text: str) -> str:
@@ -111,7 +116,7 @@ def translated_twin(source: Path, *, checked: bool = False) -> Path:
     """Write what Cython translates: a kernel's source, with bounds checks switched on if so asked, and its constants as an enum of C beside it."""
     twin = GENERATED_FOLDER / f"cepheid/kernel/{'_checked_' * checked}{source.name}"
     twin.parent.mkdir(parents=True, exist_ok=True)
-    text = SHARED.sub(shared, source.read_text(encoding="utf-8"))
+    text = whole(source.read_text(encoding="utf-8"), set())
     if checked:
         text, replaced = UNCHECKED.subn(r"\1\2True", text)
         if not replaced:

@@ -18,8 +18,9 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None and shutil.which("cc") is None, reason="there is no C compiler to compare with"),
 ]
 
-# A kernel with constants, a part that kernels share, and a function `run`. It reads past the end of an array, as only a checked build notices.
-PARTS = """\
+# A kernel with constants, a part that kernels share, which needs another one, and a function `run`. It reads past the end of an array, as only a
+# checked build notices.
+LAYOUT = """\
 from __future__ import annotations
 try:
     import cython
@@ -27,6 +28,14 @@ except ImportError:
     from cepheid.kernel import _no_cython as cython
 if not cython.compiled:
     FOURTH = 3
+"""
+PARTS = """\
+from __future__ import annotations
+try:
+    import cython
+except ImportError:
+    from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._layout import *
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-9, check=False)
@@ -42,6 +51,7 @@ from cepheid.kernel._parts import FOURTH
 from cepheid.kernel._parts import (
     shift,
 )
+from cepheid.kernel._layout import FOURTH
 COMPILED = cython.compiled
 if not cython.compiled:
     FIRST, SECOND, THIRD = range(3)
@@ -81,6 +91,7 @@ def made(folder: Path, kernel: str) -> Path:
     for each in (package, package.parent):
         (each / "__init__.py").touch()
     (package / "match.py").write_text(kernel, encoding="utf-8")
+    (package / "_layout.py").write_text(LAYOUT, encoding="utf-8")
     (package / "_parts.py").write_text(PARTS, encoding="utf-8")
     return folder
 
@@ -145,7 +156,7 @@ def test_the_build_says_which_source_it_is_of(project: Path) -> None:
     for parts in (PARTS, PARTS + "# another\n"):
         (project / "src/cepheid/kernel/_parts.py").write_text(parts, encoding="utf-8")
         assert build(project, CEPHEID_REQUIRE_COMPILED="1").returncode == 0
-        expected = hashlib.sha256((parts + SMALL).encode()).hexdigest()
+        expected = hashlib.sha256((LAYOUT + parts + SMALL).encode()).hexdigest()
         assert run(project, "from cepheid.kernel._source_hash import HASH; print(HASH)") == expected
 
 

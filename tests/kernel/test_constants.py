@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -89,10 +90,25 @@ OTHERS = {
 }
 
 
+def rooms(name):
+    """The files of a kernel's source: its own, and those of its rooms."""
+    return [FOLDER / f"{name}.py", *sorted(FOLDER.glob(f"_{name}_*.py"))]
+
+
+def modules(name):
+    """What these are where they run uncompiled."""
+    own, *others = rooms(name)
+    return [kernel(own.stem, "python"), *(import_module(f"cepheid.kernel.{path.stem}") for path in others)]
+
+
 def constants(name):
-    """The constants of a kernel's source."""
-    found = vars(kernel(name, "python"))
-    return {key: value for key, value in found.items() if key.isupper() and type(value) is int and not key.startswith("_")}
+    """The constants of a kernel's source; one that is not the same in all its rooms has the values of all."""
+    found = {}
+    for module in modules(name):
+        for key, value in vars(module).items():
+            if key.isupper() and type(value) is int and not key.startswith("_"):
+                found.setdefault(key, set()).add(value)
+    return {key: values.pop() if len(values) == 1 else values for key, values in found.items()}
 
 
 def expected(name):
@@ -103,8 +119,12 @@ def expected(name):
     return places | OTHERS[name]
 
 
+def source(name):
+    return "\n".join(path.read_text() for path in rooms(name))
+
+
 def tree(name):
-    return ast.parse((FOLDER / f"{name}.py").read_text())
+    return ast.parse(source(name))
 
 
 def uses(name):
@@ -149,7 +169,7 @@ def test_every_exit_is_given_by_its_name(name):
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_writes_what_is_not_marked_as_read_only(name):
-    text = (FOLDER / f"{name}.py").read_text()
+    text = source(name)
     marked = set(re.findall(r'^    "(\w+)",  # !', text[: text.index("\n)\n", text.index("FIELDS = ("))], flags=re.MULTILINE))
     fields = set(kernel(name).FIELDS)
     assert marked
@@ -161,11 +181,11 @@ def test_a_kernel_writes_what_is_not_marked_as_read_only(name):
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_look_finds_a_wrong_constant(name, monkeypatch):
     """Each constant, one more than it is, is found."""
-    module = kernel(name, "python")
-    for key, value in list(constants(name).items()):
-        monkeypatch.setattr(module, key, value + 1)
-        assert constants(name) != expected(name), key
-        monkeypatch.setattr(module, key, value)
+    for module in modules(name):
+        for key, value in [(key, value) for key, value in constants(name).items() if hasattr(module, key)]:
+            monkeypatch.setattr(module, key, value + 1)
+            assert constants(name) != expected(name), key
+            monkeypatch.setattr(module, key, value)
 
 
 def test_consumption_is_numbered_as_the_kernels_compare_it():

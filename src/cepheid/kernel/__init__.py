@@ -1,9 +1,9 @@
 """The hot loops over flat arrays: letters come in, the positions and labels of matches go out.
 
 Each module that has no underscore is one source for three variants: "compiled" (its extension module, in wheels), "python" (the same file run
-as it is) and "checked" (compiled with bounds checks, in development builds only). What a kernel does is written in its module, what several
-kernels share in `_blocks` and `_numbers`; the evaluations of `cepheid.engine` drive them. This package imports nothing else of Cepheid, and knows no
-events, types or queries.
+as it is) and "checked" (compiled with bounds checks, in development builds only). What a kernel does is written in its module (of `guards` in
+its rooms too, `_guards_*`), what several kernels share in `_blocks` and `_numbers`; the evaluations of `cepheid.engine` drive them. This package
+imports nothing else of Cepheid, and knows no events, types or queries.
 """
 
 from __future__ import annotations

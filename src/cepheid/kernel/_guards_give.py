@@ -1,0 +1,232 @@
+"""How the matches of an event are given. A room of `guards`."""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:
+    from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._blocks import D_DATA, D_HEAD, D_MASK
+from cepheid.kernel._guards_count import part_of
+from cepheid.kernel._guards_layout import *
+from cepheid.kernel._guards_lists import all_pass, has_live, may_pass, next_cell, open_level, passes, push
+from cepheid.kernel._numbers import subtract
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def keep_chosen(
+    S: cython.longlong[::1], counts: cython.ulonglong[::1], queue: cython.longlong[::1], outputs: cython.Py_ssize_t, mask: cython.longlong
+) -> cython.Py_ssize_t:
+    """Keep of the cells in the queue those whose best support is that of all; how many they are."""
+    keys: cython.longlong = 1 + S[S_SHAPES]
+    total: cython.Py_ssize_t = counts.shape[0] - 2
+    size: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    for k in range(outputs):
+        if counts[(queue[3 * k + 1] & mask) * keys] == counts[total]:
+            size = push(queue, 0, size, queue[3 * k], queue[3 * k + 1], CELL)
+    return size
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def open_chosen(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    counts: cython.ulonglong[::1],
+    known: cython.longlong[::1],
+    supports: cython.longlong[::1],
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    head: cython.longlong,
+    v: cython.Py_ssize_t,
+    base: cython.Py_ssize_t,
+) -> cython.int:
+    """Make the level at v ready to give the cells with which the cell above goes on to its best support. -1 where the queue has no room.
+
+    Trees that pass as a whole are left out where their best support is another one.
+    """
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
+    keys: cython.longlong = 1 + S[S_SHAPES]
+    low: cython.longlong = S[S_LOW]
+    room: cython.Py_ssize_t = queue.shape[0] // 3 - 4 - base
+    n: cython.longlong = levels[v - LEVEL_WIDTH + L_CELL]
+    w: cython.Py_ssize_t = data + (n & mask) * width
+    at: cython.Py_ssize_t = w + C_BOUNDS
+    f: cython.Py_ssize_t = S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS)
+    which: cython.longlong = 1 + forms[f + F_SHAPE]
+    node: cython.Py_ssize_t = values + S[S_SLOTS] + S[S_NODE_WIDTH] * (which - 1)
+    wanted: cython.ulonglong = part_of(supports, mask, counts[(n & mask) * keys], LINK_BEFORE)
+    size: cython.Py_ssize_t = 0
+    key: cython.Py_ssize_t = 0
+    x: cython.Py_ssize_t = 0
+    m: cython.longlong = 0
+    n = words[w + C_CHILD]
+    while n >= head:
+        S[S_WALKED] += 1
+        w = data + (n & mask) * width
+        x = w + node
+        key = (n & mask) * keys + which
+        if has_live(words, data, mask, width, x, head, low) == 0:
+            if (words[x + N_FORM] & RISING) != 0:
+                break  # older ones began earlier
+            n = words[x + N_JUMP]
+        elif may_pass(words, forms, x, f, at) == 0:
+            n = words[x + N_JUMP]
+        elif all_pass(words, forms, x, f, at) != 0 and (
+            known[2 * key] != S[S_TAG] + n or known[2 * key + 1] < low or counts[key] != wanted
+        ):
+            n = words[x + N_JUMP]
+        else:
+            if passes(words, forms, values, w, f, at) != 0:
+                m = n
+                while m >= head:
+                    w = data + (m & mask) * width
+                    if words[w + C_START] < low:
+                        break
+                    key = (m & mask) * keys
+                    if known[2 * key] == S[S_TAG] + m and known[2 * key + 1] >= low and counts[key] == wanted:
+                        if size > room:
+                            return -1
+                        size = push(queue, base, size, words[w + C_START], m, CELL)
+                    m = words[w + C_REST]
+            n = words[x + N_PREVIOUS]
+    levels[v + L_BASE] = base
+    levels[v + L_CURSOR] = -1
+    levels[v + L_FRESH] = 1
+    levels[v + L_SIZE] = size
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def enumerate_matches(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    counts: cython.ulonglong[::1],
+    known: cython.longlong[::1],
+    supports: cython.longlong[::1],
+    out_offsets: cython.longlong[::1],
+    out_positions: cython.longlong[::1],
+    out_labels: cython.ushort[::1],
+    out_segments: cython.int[::1],
+    line: cython.Py_ssize_t,
+    b: cython.Py_ssize_t,
+    segment: cython.int,
+) -> cython.int:
+    """Give the matches of a trigger, from where `levels` and S say: an exit, or 0 when all are given."""
+    head: cython.longlong = words[line + D_HEAD]
+    mask: cython.longlong = words[line + D_MASK]
+    data: cython.Py_ssize_t = b + words[line + D_DATA]
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
+    first_node: cython.Py_ssize_t = values + S[S_SLOTS]
+    node_width: cython.Py_ssize_t = S[S_NODE_WIDTH]
+    form_width: cython.Py_ssize_t = S[S_FORM_WIDTH]
+    low: cython.longlong = S[S_LOW]
+    d: cython.Py_ssize_t = S[S_DEPTH]
+    given: cython.longlong = S[S_GIVEN]
+    limit: cython.longlong = S[S_LIMIT]
+    nm: cython.longlong = S[S_BUFFERED_MATCHES]
+    npos: cython.longlong = S[S_BUFFERED_POSITIONS]
+    match_room: cython.longlong = out_segments.shape[0]
+    position_room: cython.longlong = out_positions.shape[0]
+    level_room: cython.Py_ssize_t = levels.shape[0] // LEVEL_WIDTH - 1
+    queue_room: cython.Py_ssize_t = queue.shape[0] // 3 - PUSHED
+    n: cython.longlong = 0
+    v: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    f: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = 0
+    node: cython.Py_ssize_t = first_node
+    k: cython.Py_ssize_t = 0
+    base: cython.Py_ssize_t = 0
+    moved: cython.int = 1  # the level is another one than before
+    size: cython.Py_ssize_t = S[S_SIZE]
+    passed: cython.Py_ssize_t = counts.shape[0] - size
+    rc: cython.int = 0
+    while S[S_SPREAD] != 2:
+        v = d * LEVEL_WIDTH
+        if nm >= match_room or npos + d + 1 > position_room:
+            rc = EXIT_OUTPUT
+            break
+        if d >= level_room:
+            rc = EXIT_STACK
+            break
+        if S[S_WALKED] > S[S_BUDGET]:
+            S[S_WALKED] = 0
+            rc = EXIT_PAUSE
+            break
+        if moved != 0 and d > 0:  # it gives what the cell of the level above goes on from
+            w = data + (levels[v - LEVEL_WIDTH + L_CELL] & mask) * width
+            f = form_width * (words[w + C_KIND] >> FORM_BITS)
+            at = w + C_BOUNDS
+            node = first_node + node_width * forms[f + F_SHAPE]
+            if levels[v + L_SIZE] < 0:
+                base = levels[v - LEVEL_WIDTH + L_BASE] + levels[v - LEVEL_WIDTH + L_SIZE]
+                if base > queue_room:
+                    rc = EXIT_STACK
+                    break
+                if S[S_COUNTING] != CHOSEN:
+                    open_level(words, forms, data, mask, width, node, head, low, words[w + C_CHILD], f, at, levels, queue, v, base)
+                elif open_chosen(S, words, forms, counts, known, supports, levels, queue, data, mask, head, v, base) < 0:
+                    rc = EXIT_STACK
+                    break
+        moved = 0
+        if levels[v + L_BASE] + levels[v + L_SIZE] > queue_room:
+            rc = EXIT_STACK
+            break
+        n = next_cell(S, words, forms, data, mask, width, values, node, head, low, f, at, levels, queue, v)
+        if n == -2:
+            rc = EXIT_STACK
+            break
+        if n < 0:
+            if d == 0:
+                break
+            d -= 1
+            moved = 1
+            continue
+        if S[S_SPREAD] == 1 and subtract(counts, passed, (n & mask) * (1 + S[S_SHAPES]) * size, size) != 0:
+            S[S_WALKED] += 1
+            continue
+        levels[v + L_CELL] = n
+        if words[data + (n & mask) * width + C_CHILD] >= 0:
+            d += 1
+            levels[v + LEVEL_WIDTH + L_SIZE] = -1  # it is opened once there is room
+            moved = 1
+            continue
+        k = d
+        while k >= 0:
+            w = data + (levels[k * LEVEL_WIDTH + L_CELL] & mask) * width
+            out_positions[npos] = words[w + C_POSITION]
+            out_labels[npos] = words[w + C_KIND] & LABELS
+            npos += 1
+            k -= 1
+        out_segments[nm] = segment
+        nm += 1
+        out_offsets[nm] = npos
+        given += 1
+        if given == limit:
+            break
+        if S[S_SPREAD] == 1:
+            rc = EXIT_CHOOSE
+            break
+    S[S_DEPTH] = d
+    S[S_GIVEN] = given
+    S[S_BUFFERED_MATCHES] = nm
+    S[S_BUFFERED_POSITIONS] = npos
+    if rc == 0:
+        S[S_MATCHES] += given
+        S[S_ENUMERATING] = 0
+    return rc

@@ -1,0 +1,90 @@
+"""The words of the kernel of guards: what each number that it reads and writes stands for. A room of `guards`."""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:
+    from cepheid.kernel import _no_cython as cython
+
+# Exit codes of `run`, in the order of their numbers.
+EXITS = ("done", "letter", "pool", "limit", "output", "stack", "pause", "counts", "wide", "choose")
+
+# What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
+FIELDS = (
+    "row",  # next row of the batch
+    "segment",  # index of the segment being read, -1 before the first
+    "segment_end",  # row where it ends
+    "window",  # ! time window
+    "timed",  # ! 1 with a time window
+    "count_window",  # ! position window, 0 none
+    "consume",  # ! 0 no, 1 in the partition, 2 in all
+    "limit",  # ! matches per trigger, 0 = count the triggers only
+    "continued",  # ! 1: the first segment goes on with row 0
+    "letter_mask",  # !
+    "epoch",  # triggers that consumed all partitions
+    "argument",  # of the exit code
+    "buffered_matches",
+    "buffered_positions",
+    "triggers",  # events that ended a match
+    "matches",  # matches given
+    "skipped",  # events passed by the skip loop
+    "shift",  # position of an event = shift + row
+    "plain",  # ! plain words of a block: where its directory starts
+    "block_limit",  # ! words that a block may have
+    "budget",  # ! what may be done before the kernel returns, so that whoever waits can break in
+    "codes",  # ! letter codes per row of the table
+    "macros",  # ! macro states
+    "shapes",  # ! indexes that a macro state has at most
+    "shape_width",  # ! numbers of an index in `shapes`
+    "form_width",  # ! numbers of a form in `forms`
+    "tests",  # ! tests that a cell has room for
+    "slots",  # ! values that a cell has room for
+    "node_width",  # ! words of a node
+    "width",  # ! words of a cell
+    "hashed",  # ! 1: some index asks for equal values
+    "event_words",  # ! words of an event's values
+    "enumerating",  # 1: the matches of the event at `row` are being given; 2: they are being counted first
+    "low",  # least start of these
+    "depth",  # level that is looked at next
+    "given",  # matches given at this trigger
+    "walked",  # entries that were looked at, and are to be taken from the budget
+    "counting",  # ! 0: give matches, 1: give their number, 2: count them before a sample of them is given, 3: choose
+    "sample",  # ! matches per trigger that are given without choosing
+    "spread",  # 1: of the matches of this event, as many are passed as the last number in `counts` says; 2: no more are given
+    "size",  # ! limbs of a number
+    "counted",  # the row, less -1, whose cells have numbers in `counts`; 0: none has
+    "places",  # how many places its ring had
+    "tag",  # the tag of a cell = its number and this
+    "tags",  # no tag is as great
+    "first",  # ! of supports, the first position in which they differ says which is better (NXT); 0: the last one does
+)
+
+# Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a block, C_ of a cell, N_ of
+# a node, R_ a column of `regions`, F_ of `forms`, L_ of `levels`; what bits of a cell's kind, a test and N_FORM say; what stands in a queue in the
+# place of a tree; entries of a queue that an event may need beside those of its matches; what S[S_COUNTING] and S[S_ENUMERATING] say.
+if not cython.compiled:
+    EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE, EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE = range(10)
+    S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_CONSUME, S_LIMIT, S_CONTINUED, S_LETTER_MASK = range(10)
+    S_EPOCH, S_ARGUMENT, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_TRIGGERS, S_MATCHES, S_SKIPPED, S_SHIFT, S_PLAIN = range(10, 19)
+    S_BLOCK_LIMIT, S_BUDGET, S_CODES, S_MACROS, S_SHAPES, S_SHAPE_WIDTH, S_FORM_WIDTH, S_TESTS, S_SLOTS, S_NODE_WIDTH, S_WIDTH = range(
+        19, 30
+    )
+    S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN, S_WALKED = range(30, 37)
+    S_COUNTING, S_SAMPLE, S_SPREAD, S_SIZE, S_COUNTED, S_PLACES, S_TAG, S_TAGS, S_FIRST = range(37, 46)
+    B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
+    C_POSITION, C_START, C_CHILD, C_REST, C_KIND, C_NULLS, C_BOUNDS = range(7)
+    N_PREVIOUS, N_JUMP, N_BEST, N_FORM, N_ENDS = range(5)
+    R_NEXT, R_KIND, R_TARGET, R_FINAL, R_FORM, R_EQUALS, R_MADE, R_LASTING, R_TESTS = range(9)
+    F_SHAPE, F_COUNT, F_TESTS = range(3)
+    I_TESTED, I_KEY, I_CARRIED, I_OUTER, I_SLOTS = range(5)
+    L_BASE, L_SIZE, L_CURSOR, L_FRESH, L_CELL = range(5)
+    LEVEL_WIDTH = 5
+    LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = 0xFFFF, 16, 0xFF, 24
+    OUTSIDE, NULLS, SLOT_BITS, PLACE_BITS = 1, 2, 8, 16
+    RISING, HEIGHT_BITS, HEIGHT_MASK, NULL_BITS = 1, 1, 63, 8
+    SHAPE_BITS, SHAPES_MASK, SUPERSEDED = 16, 0xFFFF, -2
+    ENTRY, CELL = -1, -2
+    PUSHED = 80
+    NUMBER, COUNT, CHOSEN = 1, 2, 3
+    LINK_BEFORE, LINK_LENGTH, LINK_JUMP = range(3)

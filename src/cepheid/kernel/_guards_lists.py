@@ -1,0 +1,422 @@
+"""How a list of entries is read: what passes tests, the newest that does, all by falling keys. A room of `guards`."""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:
+    from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._guards_layout import *
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def passes_one(
+    words: cython.longlong[::1],
+    w: cython.Py_ssize_t,
+    values: cython.Py_ssize_t,
+    test: cython.longlong,
+    lower: cython.longlong,
+    upper: cython.longlong,
+) -> cython.int:
+    """Whether the entry at w passes a test. values: where a cell has its values."""
+    slot: cython.longlong = (test >> SLOT_BITS) & 255
+    value: cython.longlong = 0
+    inside: cython.int = 0
+    if ((words[w + C_NULLS] >> slot) & 1) != 0:
+        return (test & NULLS) != 0
+    value = words[w + values + slot]
+    inside = value >= lower and value <= upper
+    return inside == ((test & OUTSIDE) == 0)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def may_pass_one(
+    words: cython.longlong[::1], x: cython.Py_ssize_t, test: cython.longlong, lower: cython.longlong, upper: cython.longlong
+) -> cython.int:
+    """Whether some entry of the tree of the node at x may pass a test: exactly, where one of the bounds excludes nothing."""
+    y: cython.Py_ssize_t = x + N_ENDS + 2 * (test >> PLACE_BITS)
+    if (test & NULLS) != 0 and ((words[x + N_FORM] >> (NULL_BITS + (test >> PLACE_BITS))) & 1) != 0:
+        return 1
+    if (test & OUTSIDE) != 0:
+        return words[y] < lower or words[y + 1] > upper
+    return words[y] <= upper and words[y + 1] >= lower
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def passes(
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    values: cython.Py_ssize_t,
+    w: cython.Py_ssize_t,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+) -> cython.int:
+    """Whether the entry at w passes the tests of the form at f, whose bounds are at `at`."""
+    k: cython.Py_ssize_t = 0
+    for k in range(forms[f + F_COUNT]):
+        if passes_one(words, w, values, forms[f + F_TESTS + k], words[at + 2 * k], words[at + 2 * k + 1]) == 0:
+            return 0
+    return 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def may_pass(
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    x: cython.Py_ssize_t,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+) -> cython.int:
+    """Whether some entry of the tree of the node at x may pass each of these tests."""
+    k: cython.Py_ssize_t = 0
+    for k in range(forms[f + F_COUNT]):
+        if may_pass_one(words, x, forms[f + F_TESTS + k], words[at + 2 * k], words[at + 2 * k + 1]) == 0:
+            return 0
+    return 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def all_pass(
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    x: cython.Py_ssize_t,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+) -> cython.int:
+    """Whether the node at x says that all entries of its tree pass each of these tests."""
+    k: cython.Py_ssize_t = 0
+    y: cython.Py_ssize_t = 0
+    test: cython.longlong = 0
+    for k in range(forms[f + F_COUNT]):
+        test = forms[f + F_TESTS + k]
+        y = x + N_ENDS + 2 * (test >> PLACE_BITS)
+        if (test & NULLS) == 0 and ((words[x + N_FORM] >> (NULL_BITS + (test >> PLACE_BITS))) & 1) != 0:
+            return 0
+        if (test & OUTSIDE) == 0:
+            if words[y] < words[at + 2 * k] or words[y + 1] > words[at + 2 * k + 1]:
+                return 0
+        elif words[y] <= words[at + 2 * k + 1] and words[y + 1] >= words[at + 2 * k]:
+            return 0
+    return 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def has_live(
+    words: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    x: cython.Py_ssize_t,
+    head: cython.longlong,
+    low: cython.longlong,
+) -> cython.int:
+    """Whether an entry of the tree of the node at x lives."""
+    best: cython.longlong = words[x + N_BEST]
+    return best >= head and words[data + (best & mask) * width + C_START] >= low
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def newest_of_several(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    values: cython.Py_ssize_t,
+    node: cython.Py_ssize_t,
+    head: cython.longlong,
+    low: cython.longlong,
+    n: cython.longlong,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+) -> cython.longlong:
+    """What `newest` finds by several tests: each leaves out trees. O(n) at worst."""
+    w: cython.Py_ssize_t = 0
+    while n >= head:
+        S[S_WALKED] += 1
+        w = data + (n & mask) * width
+        if words[w + C_START] < low:
+            break
+        if passes(words, forms, values, w, f, at) != 0:
+            return n
+        if may_pass(words, forms, w + node, f, at) != 0:
+            n = words[w + node + N_PREVIOUS]
+        else:
+            n = words[w + node + N_JUMP]
+    return -1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def newest(
+    words: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    values: cython.Py_ssize_t,
+    node: cython.Py_ssize_t,
+    head: cython.longlong,
+    low: cython.longlong,
+    n: cython.longlong,
+    tested: cython.longlong,
+    test: cython.longlong,
+    lower: cython.longlong,
+    upper: cython.longlong,
+) -> cython.longlong:
+    """The newest entry from n on, of a list whose keys rise, that passes a test (tested 0: any); -1 if none does. O(log n)."""
+    w: cython.Py_ssize_t = 0
+    while n >= head:
+        w = data + (n & mask) * width
+        if words[w + C_START] < low:
+            break
+        if tested == 0 or passes_one(words, w, values, test, lower, upper) != 0:
+            return n
+        if may_pass_one(words, w + node, test, lower, upper) != 0:
+            n = words[w + node + N_PREVIOUS]
+        else:
+            n = words[w + node + N_JUMP]
+    return -1
+
+
+# ------------------------------------------------------------------------------------------------ queues and levels
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def push(
+    queue: cython.longlong[::1],
+    base: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    start: cython.longlong,
+    number: cython.longlong,
+    what: cython.longlong,
+) -> cython.Py_ssize_t:
+    """Add a key, with what has it, to a binary heap of `size` from `base` on (stride 3); its size then."""
+    k: cython.Py_ssize_t = size
+    above: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    v: cython.Py_ssize_t = 0
+    while k > 0:
+        above = (k - 1) >> 1
+        v = 3 * (base + above)
+        if queue[v] > start or (queue[v] == start and queue[v + 1] >= number):
+            break
+        w = 3 * (base + k)
+        queue[w] = queue[v]
+        queue[w + 1] = queue[v + 1]
+        queue[w + 2] = queue[v + 2]
+        k = above
+    w = 3 * (base + k)
+    queue[w] = start
+    queue[w + 1] = number
+    queue[w + 2] = what
+    return size + 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def pop(queue: cython.longlong[::1], base: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Take the greatest key away; the size then."""
+    last: cython.Py_ssize_t = 3 * (base + size - 1)
+    start: cython.longlong = queue[last]
+    number: cython.longlong = queue[last + 1]
+    what: cython.longlong = queue[last + 2]
+    k: cython.Py_ssize_t = 0
+    below: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    v: cython.Py_ssize_t = 0
+    size -= 1
+    while 2 * k + 1 < size:
+        below = 2 * k + 1
+        v = 3 * (base + below)
+        if below + 1 < size and (queue[v + 3] > queue[v] or (queue[v + 3] == queue[v] and queue[v + 4] > queue[v + 1])):
+            below += 1
+            v += 3
+        if start > queue[v] or (start == queue[v] and number >= queue[v + 1]):
+            break
+        w = 3 * (base + k)
+        queue[w] = queue[v]
+        queue[w + 1] = queue[v + 1]
+        queue[w + 2] = queue[v + 2]
+        k = below
+    w = 3 * (base + k)
+    queue[w] = start
+    queue[w + 1] = number
+    queue[w + 2] = what
+    return size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def push_tree(
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    node: cython.Py_ssize_t,
+    head: cython.longlong,
+    low: cython.longlong,
+    n: cython.longlong,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    queue: cython.longlong[::1],
+    base: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Push the tree of entry n, by its greatest key, if something in it lives and may pass the tests; the size then."""
+    x: cython.Py_ssize_t = data + (n & mask) * width + node
+    best: cython.longlong = words[x + N_BEST]
+    most: cython.longlong = 0
+    if best >= head:
+        most = words[data + (best & mask) * width + C_START]
+        if most >= low and may_pass(words, forms, x, f, at) != 0:
+            size = push(queue, base, size, most, best, n)
+    return size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def open_level(
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    node: cython.Py_ssize_t,
+    head: cython.longlong,
+    low: cython.longlong,
+    n: cython.longlong,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    v: cython.Py_ssize_t,
+    base: cython.Py_ssize_t,
+) -> cython.int:
+    """Make the level at v ready to give the entries from n on that pass. Where keys rise, n passes; else it has its trees in a queue."""
+    size: cython.Py_ssize_t = 0
+    levels[v + L_BASE] = base
+    levels[v + L_CURSOR] = -1
+    levels[v + L_FRESH] = 1
+    if n >= head and (words[data + (n & mask) * width + node + N_FORM] & RISING) != 0:
+        levels[v + L_CURSOR] = n
+    else:
+        while n >= head:
+            size = push_tree(words, forms, data, mask, width, node, head, low, n, f, at, queue, base, size)
+            n = words[data + (n & mask) * width + node + N_JUMP]
+    levels[v + L_SIZE] = size
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def next_cell(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    values: cython.Py_ssize_t,
+    node: cython.Py_ssize_t,
+    head: cython.longlong,
+    low: cython.longlong,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    v: cython.Py_ssize_t,
+) -> cython.longlong:
+    """The next cell of a level, by falling keys; -1 if there is none, -2 where the queue needs room first."""
+    base: cython.Py_ssize_t = levels[v + L_BASE]
+    size: cython.Py_ssize_t = levels[v + L_SIZE]
+    cursor: cython.longlong = levels[v + L_CURSOR]
+    room: cython.Py_ssize_t = queue.shape[0] // 3 - 4 - base
+    found: cython.longlong = -1
+    what: cython.longlong = 0
+    n: cython.longlong = 0
+    start: cython.longlong = 0
+    _side: cython.int = 0
+    w: cython.Py_ssize_t = 0
+    if size > room:
+        return -2
+    if cursor >= 0 and levels[v + L_FRESH] == 0:
+        w = data + (cursor & mask) * width
+        cursor = words[w + node + N_PREVIOUS]
+        if forms[f + F_COUNT] > 1:
+            cursor = newest_of_several(S, words, forms, data, mask, width, values, node, head, low, cursor, f, at)
+        else:  # without a test, its place says nothing
+            n = forms[f + F_TESTS] if forms[f + F_COUNT] != 0 else 0
+            cursor = newest(words, data, mask, width, values, node, head, low, cursor, forms[f + F_COUNT], n, words[at], words[at + 1])
+        levels[v + L_FRESH] = 1
+    while True:
+        if cursor >= 0:
+            start = words[data + (cursor & mask) * width + C_START]
+            if size == 0 or start > queue[3 * base] or (start == queue[3 * base] and cursor > queue[3 * base + 1]):
+                found = cursor
+                levels[v + L_FRESH] = 0
+                what = ENTRY
+                break
+        if size == 0:
+            break
+        found = queue[3 * base + 1]
+        what = queue[3 * base + 2]
+        size = pop(queue, base, size)
+        if what < 0:
+            break
+        S[S_WALKED] += 1
+        n = what
+        found = -1
+        w = data + (n & mask) * width
+        if words[w + C_START] >= low and passes(words, forms, values, w, f, at) != 0:
+            size = push(queue, base, size, words[w + C_START], n, ENTRY)
+        if ((words[w + node + N_FORM] >> HEIGHT_BITS) & HEIGHT_MASK) > 0:
+            n = words[w + node + N_PREVIOUS]
+            for _side in range(2):  # the two trees below
+                if n < head:
+                    break
+                size = push_tree(words, forms, data, mask, width, node, head, low, n, f, at, queue, base, size)
+                n = words[data + (n & mask) * width + node + N_JUMP]
+        if size > room:
+            found = -2
+            break
+    if found >= 0 and what == ENTRY:
+        n = words[data + (found & mask) * width + C_REST]
+        if n >= head:
+            start = words[data + (n & mask) * width + C_START]
+            if start >= low:
+                size = push(queue, base, size, start, n, ENTRY)
+    levels[v + L_SIZE] = size
+    levels[v + L_CURSOR] = cursor
+    return found
