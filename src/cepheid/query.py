@@ -262,7 +262,8 @@ class Query:
         max_bytes: how many bytes the matches may take: 18 per event of a match, and 24 per match (default: a quarter of the memory that the process
         may use). While the result is built, it takes about three times as many. `batches` gives any number of matches, in bounded memory.
 
-        Returns `Matches`, in the order of the events that end them; `Matches.rows` says which rows of `events` they have. Raises BindError and
+        Returns `Matches`, in the order of the events that end them (NOT FOLLOWED BY .. FROM START over what is read batch by batch: of each batch
+        those that it decides, in that order); `Matches.rows` says which rows of `events` they have. Raises BindError and
         NotSupportedError for the query, SchemaError and InputError for the events, LimitError for the query and for more matches than max_bytes
         allows, SetupError for an engine that is not installed. Linear in events and matches; `explain` has the exact costs.
         """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import datetime as dt
 import io
 import json
 from pathlib import Path  # noqa: TC003 - pytest's fixture
@@ -13,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from kinds_of_times import NUMBERS, TEXTS, VALUES
 
 import cepheid
 from cepheid.cli import watch
@@ -25,22 +25,8 @@ if TYPE_CHECKING:
 Rows = list[dict[str, Any]]
 
 QUERY = cepheid.query("SELECT * WHERE A ; B")
-DAY = dt.date(2026, 1, 1)
-NOON = dt.datetime.combine(DAY, dt.time(12))
-SECOND = dt.timedelta(seconds=1)
-TEXTS = {
-    "days": (("2026-01-01", "2026-01-02"), pa.date32()),
-    "times": (("2026-01-01T10:00:00", "2026-01-01 10:00:01.5"), pa.timestamp("us")),
-    "times with a zone": (("2026-01-01T10:00:00Z", "2026-01-01T12:00:01+02:00"), pa.timestamp("us", "UTC")),
-    "numbers": ((1_767_225_600, 1_767_225_601), pa.int64()),
-}
-"""What can be written in a file of text, and what it is read as."""
-VALUES = {
-    "values: days": ((DAY, DAY + dt.timedelta(1)), pa.date32()),
-    "values: times": ((NOON, NOON + SECOND), pa.timestamp("us")),
-    "values: times with a zone": ((NOON.replace(tzinfo=dt.UTC), NOON.replace(tzinfo=dt.UTC) + SECOND), pa.timestamp("us", "UTC")),
-}
-"""What Python, Arrow and Parquet have besides."""
+WRITTEN = TEXTS | NUMBERS
+"""What can be written in a file of text."""
 
 
 class Given:
@@ -51,6 +37,16 @@ class Given:
 
     def read(self, _: float | None) -> bytes | None:
         return next(self._pieces, None)
+
+
+class Frame:
+    """A DataFrame of another library, as polars: all that is asked of it is that it speaks Arrow."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._table = pa.Table.from_pylist(rows)
+
+    def __arrow_c_stream__(self, requested: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested)
 
 
 def pushed(rows: Rows, _: Path, kind: pa.DataType) -> int:
@@ -95,15 +91,16 @@ WAYS: dict[str, Callable[[Rows, Path, pa.DataType], int]] = {
     "pushed dicts": pushed,
     "pandas": lambda rows, *_: len(QUERY.run(pd.DataFrame(rows))),
     "Arrow": lambda rows, *_: len(QUERY.run(pa.Table.from_pylist(rows))),
+    "another DataFrame": lambda rows, *_: len(QUERY.run(Frame(rows))),
     "Parquet": of_parquet,
 }
 OF_TEXT = {"CSV": of_csv, "JSON lines": of_json_lines, "watched lines": watched}
 
 
 @pytest.mark.parametrize(
-    ("way", "kind"), [(way, kind) for ways, kinds in ((WAYS, TEXTS | VALUES), (OF_TEXT, TEXTS)) for way in ways for kind in kinds]
+    ("way", "kind"), [(way, kind) for ways, kinds in ((WAYS, WRITTEN | VALUES), (OF_TEXT, WRITTEN)) for way in ways for kind in kinds]
 )
 def test_every_input_takes_all_kinds_of_times(way: str, kind: str, tmp_path: Path) -> None:
-    (first, second), read_as = (TEXTS | VALUES)[kind]
+    (first, second), read_as = (WRITTEN | VALUES)[kind]
     rows = [{"type": "A", "ts": first}, {"type": "B", "ts": second}]
     assert (WAYS | OF_TEXT)[way](rows, tmp_path, read_as) == 1

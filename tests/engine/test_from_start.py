@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -10,9 +11,14 @@ from enough import Enough
 
 import cepheid
 from cepheid.engine.plan import compiled
+from cepheid.engine.run.recognizer import Recognizer
 from cepheid.errors import BindError, LimitError
+from cepheid.language import syntax
 from cepheid.testing import events, generators
 from cepheid.testing.differential import answers, check, draws, rows_of, ways_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SCHEMA = pa.schema([("type", pa.string()), ("ts", pa.int64())])
 
@@ -58,6 +64,54 @@ def test_matches_come_as_soon_as_they_are_decided(cases: int, seed: int) -> None
                 f"{place}\n{case}"
             )
             drawn.seen["early"] += bool(given) and bool(open_)
+
+
+def without_absences(pattern: syntax.Pattern) -> syntax.Pattern:
+    """The pattern whose matches wait; all that can stand around an absence decides about each match alone."""
+    while isinstance(pattern, syntax.Absence):
+        pattern = pattern.pattern
+    if isinstance(pattern, syntax.Filter | syntax.Within):
+        return dataclasses.replace(pattern, pattern=without_absences(pattern.pattern))
+    return pattern
+
+
+def test_a_sample_is_that_of_the_pattern_and_what_follows_leaves_some_of_it_out(cases: int, seed: int) -> None:
+    """The same one on all ways, whatever is decided first; each push gives its matches in the order of the events that end them."""
+    fragment = dataclasses.replace(generators.STARTING, strategies=("", "ALL"), count=0.0, absence=0.9, from_start=0.8)
+    drawn = Enough(cases, draws(fragment, seed=seed, longest=18), chosen=5, left_out=5, reordered=1)
+    for case in drawn:
+        query, table, sample = case.query, case.events, case.random("sample").choice((1, 1, 2, 3))
+        compiled_query = query.compiled(query.schema(table.schema))
+        if not (compiled_query.waits and compiled_query.method.samples) or compiled_query.judges:
+            continue
+        alone = cepheid.query(dataclasses.replace(query.tree, pattern=without_absences(query.tree.pattern)), args=query.args)
+        chosen, every = rows_of(alone.run(table, sample=sample)), rows_of(query.run(table))
+        left = [row for row in chosen if row in every]
+        whole = rows_of(query.run(table, sample=sample))
+        assert sorted(map(repr, whole)) == sorted(map(repr, left)), f"sample={sample}\n{case}"
+        pushed = [rows_of(piece) for piece in pieces(query, table, sample)]
+        cut = table.to_reader(max_chunksize=1)
+        for rows in (
+            [row for piece in pushed for row in piece],
+            rows_of(query.run(cut, sample=sample)),
+            [row for piece in query.batches(table, sample=sample) for row in rows_of(piece)],
+        ):
+            assert sorted(map(repr, rows)) == sorted(map(repr, whole)), f"sample={sample}\n{case}"
+            drawn.seen["reordered"] += rows != whole
+        if not query.tree.partition_by:  # positions of one key say the order
+            for piece in (whole, *pushed):
+                assert [row.end for row in piece] == sorted(row.end for row in piece), f"{case}"
+        drawn.seen["chosen"] += len(chosen) < len(rows_of(alone.run(table)))
+        drawn.seen["left_out"] += len(left) < len(chosen)
+
+
+def pieces(query: cepheid.Query, table: pa.Table, sample: int) -> Iterator[cepheid.Matches]:
+    """What each event decides, pushed one by one, and what the time after the last one does."""
+    recognizer = Recognizer(query.compiled(query.schema(table.schema)), sample=sample)
+    for place in range(table.num_rows):
+        yield recognizer.push(table.slice(place, 1))
+    if recognizer.latest is not None:
+        yield recognizer.advance(recognizer.latest + 1)
 
 
 def test_the_deadline_counts_from_the_first_event() -> None:

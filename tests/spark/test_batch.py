@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import inspect
 import random
+import re
 from decimal import Decimal
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from kinds_of_times import NUMBERS, TEXTS, VALUES
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import cepheid
+from cepheid.errors import SchemaError
 from cepheid.spark.recognition import on
 from cepheid.spark.translation import cepheid_error, translated
 
@@ -240,6 +245,19 @@ def test_times_of_every_type_and_no_matches(spark):
     assert none.schema["x"].dataType == T.ArrayType(
         T.StructType([T.StructField("ts", T.DateType()), T.StructField("type", T.StringType())])
     )
+
+
+def test_the_kinds_of_times_that_are_taken_embedded(spark):
+    """But for texts: their error says how to cast them, and cast so they are taken."""
+    query = cepheid.query("SELECT * WHERE A ; B")
+    kinds = {name: pa.array(times, None if name in TEXTS else kind) for name, (times, kind) in (TEXTS | NUMBERS | VALUES).items()}
+    frame = frame_of(spark, pa.table({"type": ["A", "B"], **kinds}))
+    for name in TEXTS:
+        with pytest.raises(SchemaError, match=re.escape(f"in Spark F.to_timestamp('{name}')")):
+            frame.transform(query.on(time=name))
+        frame = frame.withColumn(name, F.to_timestamp(name))
+    found = [frame.transform(query.on(time=name)).select(F.lit(name)) for name in kinds]
+    assert sorted(name for (name,) in functools.reduce(DataFrame.unionAll, found).collect()) == sorted(kinds)
 
 
 def test_parameters_and_fewer_columns(spark):

@@ -1,7 +1,7 @@
 """A query over events that are read piece by piece: the whole answer within an allowance, or the answer in pieces too.
 
 Comes in: a `Recognizer` and the events in pieces. Goes out: `Matches`, or `Batches`, which holds the window and one chunk of matches, however many
-there are. Both give the matches in the order of the events that end them.
+there are. Both give the matches in the order of the events that end them; with NOT FOLLOWED BY .. FROM START, those that a piece decides.
 """
 
 from __future__ import annotations
