@@ -6,6 +6,7 @@ try:
     import cython
 except ImportError:
     from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._guards_hash import hash_of, listed
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import has_live, newest, newest_of_several, next_cell, open_level, pop, push
 
@@ -182,3 +183,154 @@ def find_groups(
             v += 3
             w -= 3
     return found
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def asked_list(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    values: cython.const[cython.longlong][::1],
+    columns: cython.const[cython.longlong][::1],
+    regions: cython.const[cython.longlong][::1],
+    operands: cython.const[cython.int][::1],
+    shapes: cython.const[cython.int][::1],
+    key: cython.longlong[::1],
+    b: cython.Py_ssize_t,
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    head: cython.longlong,
+    event: cython.Py_ssize_t,
+    q: cython.longlong,
+    r: cython.Py_ssize_t,
+    shape: cython.longlong,
+) -> cython.longlong:
+    """The newest entry of the list, of an index of macro state q, that an event asks; -1 if there is none, or NULL is to be equal to something."""
+    macros: cython.Py_ssize_t = S[S_MACROS]
+    most_shapes: cython.longlong = S[S_SHAPES]
+    s: cython.Py_ssize_t = (q * most_shapes + shape) * S[S_SHAPE_WIDTH]
+    n: cython.longlong = 0
+    o: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    if shapes[s + I_KEY] == 0:
+        n = words[b + B_GREATEST + 2 * macros + q * most_shapes + shape]
+    else:
+        for k in range(shapes[s + I_KEY]):
+            o = 3 * operands[regions[r + R_EQUALS] + k]
+            if (values[event + columns[o + 1]] & columns[o + 2]) != 0:
+                return -1
+            key[k] = values[event + columns[o]]
+        n = hash_of(key, shapes[s + I_KEY], q * most_shapes + shape)
+        n = listed(S, words, shapes, key, data, mask, head, q, shape, s, n)
+    if n < head or n < words[b + B_GREATEST + macros + q]:
+        return -1
+    return n
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def put_bounds(
+    words: cython.longlong[::1],
+    values: cython.const[cython.longlong][::1],
+    columns: cython.const[cython.longlong][::1],
+    regions: cython.const[cython.longlong][::1],
+    forms: cython.const[cython.longlong][::1],
+    event: cython.Py_ssize_t,
+    r: cython.Py_ssize_t,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+) -> cython.int:
+    """Put the bounds of a region's tests, for this event, to `at`. 0 where nothing can pass: a value of the event is NULL."""
+    greatest: cython.longlong = 0x7FFFFFFFFFFFFFFF  # these bounds exclude nothing
+    least: cython.longlong = -greatest - 1
+    test: cython.longlong = 0
+    now: cython.longlong = 0
+    lower: cython.longlong = 0
+    upper: cython.longlong = 0
+    o: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    for k in range(forms[f + F_COUNT]):
+        test = forms[f + F_TESTS + k]
+        o = 3 * regions[r + R_TESTS + 3 * k]
+        lower = regions[r + R_TESTS + 3 * k + 1]
+        upper = regions[r + R_TESTS + 3 * k + 2]
+        now = values[event + columns[o]]
+        if (values[event + columns[o + 1]] & columns[o + 2]) != 0:
+            # No comparison holds: whoever asks for that gets all.
+            if (test & NULLS) == 0:
+                return 0
+            lower = greatest if (test & OUTSIDE) != 0 else least
+            upper = least if (test & OUTSIDE) != 0 else greatest
+        elif (lower > 0 and now > greatest - lower) or (upper < 0 and now < least - upper):
+            lower = greatest  # a bound is past all values
+            upper = least
+        else:
+            if lower != least:
+                lower = least if lower < 0 and now < least - lower else now + lower
+            if upper != greatest:
+                upper = greatest if upper > 0 and now > greatest - upper else now + upper
+        words[at + 2 * k] = lower
+        words[at + 2 * k + 1] = upper
+    return 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def ask(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    values: cython.const[cython.longlong][::1],
+    columns: cython.const[cython.longlong][::1],
+    regions: cython.const[cython.longlong][::1],
+    operands: cython.const[cython.int][::1],
+    shapes: cython.const[cython.int][::1],
+    forms: cython.const[cython.longlong][::1],
+    key: cython.longlong[::1],
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    b: cython.Py_ssize_t,
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    head: cython.longlong,
+    low: cython.longlong,
+    event: cython.Py_ssize_t,
+    q: cython.longlong,
+    r: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Put into the queue what an event goes on from by region r of macro state q, and its bounds to `at`: how many groups, as `find_groups`.
+
+    Where no value is carried, all is one group.
+    """
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    kept_at: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
+    f: cython.Py_ssize_t = S[S_FORM_WIDTH] * regions[r + R_FORM]
+    shape: cython.longlong = forms[f + F_SHAPE]
+    node: cython.Py_ssize_t = kept_at + S[S_SLOTS] + S[S_NODE_WIDTH] * shape
+    s: cython.Py_ssize_t = (q * S[S_SHAPES] + shape) * S[S_SHAPE_WIDTH]
+    carried: cython.int = shapes[s + I_CARRIED]
+    since: cython.longlong = words[b + B_GREATEST + S[S_MACROS] + q]
+    n: cython.longlong = 0
+    child: cython.longlong = 0
+    if carried != 0:
+        shape = shapes[s + I_OUTER]
+    n = asked_list(S, words, values, columns, regions, operands, shapes, key, b, data, mask, head, event, q, r, shape)
+    if n < 0 or put_bounds(words, values, columns, regions, forms, event, r, f, at) == 0:
+        return 0
+    if carried != 0:
+        if since < head:
+            since = head
+        return find_groups(S, words, forms, data, mask, node, since, low, n, f, at, regions[r + R_LASTING], levels, queue)
+    child = greatest_of(S, words, forms, data, mask, width, kept_at, node, head, low, n, f, at, levels, queue, 0)
+    if child < 0:
+        return 0 if child == -1 else -1
+    queue[0] = words[data + (child & mask) * width + C_START]
+    queue[1] = child
+    queue[2] = child if (words[data + (n & mask) * width + node + N_FORM] & RISING) != 0 else n
+    return 1

@@ -7,7 +7,7 @@ try:
 except ImportError:
     from cepheid.kernel import _no_cython as cython
 from cepheid.kernel._blocks import D_DATA, D_HEAD, D_MASK
-from cepheid.kernel._guards_count import part_of
+from cepheid.kernel._guards_count import count_matches, part_of
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import all_pass, has_live, may_pass, next_cell, open_level, passes, push
 from cepheid.kernel._numbers import subtract
@@ -230,3 +230,116 @@ def enumerate_matches(
         S[S_MATCHES] += given
         S[S_ENUMERATING] = 0
     return rc
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def begin_giving(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    order: cython.longlong[::1],
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    outputs: cython.Py_ssize_t,
+    low: cython.longlong,
+) -> cython.int:
+    """Make `levels` and S ready to give the matches that end in these cells: their numbers are in the last quarters of `order`."""
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    first: cython.Py_ssize_t = order.shape[0] // 4
+    n: cython.longlong = 0
+    k: cython.Py_ssize_t = 0
+    for k in range(outputs):
+        n = order[first + k]
+        push(queue, 0, k, words[data + (n & mask) * width + C_START], n, CELL)
+    levels[L_BASE] = 0
+    levels[L_SIZE] = outputs
+    levels[L_CURSOR] = -1
+    S[S_ENUMERATING] = 1 if S[S_COUNTING] == 0 else COUNT
+    S[S_SPREAD] = 0
+    S[S_LOW] = low
+    S[S_DEPTH] = 0
+    S[S_GIVEN] = 0
+    return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def give(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    counts: cython.ulonglong[::1],
+    known: cython.longlong[::1],
+    supports: cython.longlong[::1],
+    out_offsets: cython.longlong[::1],
+    out_positions: cython.longlong[::1],
+    out_labels: cython.ushort[::1],
+    out_segments: cython.int[::1],
+    out_counts: cython.ulonglong[::1],
+    line: cython.Py_ssize_t,
+    b: cython.Py_ssize_t,
+    row: cython.longlong,
+    segment: cython.int,
+    position: cython.longlong,
+) -> cython.int:
+    """Give the matches of the trigger at `position`, or their number, counted first where that is asked for: an exit, or 0 when all are given."""
+    w: cython.longlong = S[S_BUFFERED_MATCHES]
+    at: cython.longlong = S[S_BUFFERED_POSITIONS]
+    size: cython.Py_ssize_t = S[S_SIZE]
+    total: cython.Py_ssize_t = counts.shape[0] - 2 * size
+    most: cython.ulonglong = 0
+    many: cython.int = 0
+    k: cython.Py_ssize_t = 0
+    rc: cython.int = 0
+    if S[S_ENUMERATING] == COUNT:
+        if w >= out_segments.shape[0] or at >= out_positions.shape[0]:
+            return EXIT_OUTPUT
+        rc = count_matches(S, words, forms, counts, known, supports, queue, levels[L_SIZE], line, b, row)
+        if rc != 0:
+            return rc
+        S[S_ENUMERATING] = 1
+        if S[S_COUNTING] == NUMBER:
+            out_positions[at] = position
+            out_labels[at] = 0
+            out_segments[w] = segment
+            out_offsets[w + 1] = at + 1
+            for k in range(size):
+                out_counts[w * size + k] = counts[total + k]
+            S[S_BUFFERED_MATCHES] = w + 1
+            S[S_BUFFERED_POSITIONS] = at + 1
+            S[S_MATCHES] += 1
+            S[S_ENUMERATING] = 0
+            return 0
+        if S[S_COUNTING] == CHOSEN:
+            levels[L_SIZE] = keep_chosen(S, counts, queue, levels[L_SIZE], words[line + D_MASK])
+        else:
+            most = S[S_SAMPLE]
+            many = counts[total] > most
+            for k in range(1, size):
+                many |= counts[total + k] != 0
+            if many != 0:
+                return EXIT_CHOOSE
+    return enumerate_matches(
+        S,
+        words,
+        forms,
+        levels,
+        queue,
+        counts,
+        known,
+        supports,
+        out_offsets,
+        out_positions,
+        out_labels,
+        out_segments,
+        line,
+        b,
+        segment,
+    )

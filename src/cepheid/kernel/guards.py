@@ -49,17 +49,51 @@ from cepheid.kernel._blocks import (
     first_open,
     grow,
 )
-from cepheid.kernel._guards_ask import find_groups, greatest_of
-from cepheid.kernel._guards_count import count_matches
+from cepheid.kernel._guards_ask import ask
 from cepheid.kernel._guards_enter import enter_all, keep_values
-from cepheid.kernel._guards_give import enumerate_matches, keep_chosen
-from cepheid.kernel._guards_hash import hash_of, listed, make_table
+from cepheid.kernel._guards_give import begin_giving, give
+from cepheid.kernel._guards_hash import make_table
 from cepheid.kernel._guards_layout import *
-from cepheid.kernel._guards_lists import push
 
 __all__ = ["COMPILED", "EXITS", "FIELDS", "run"]
 
 COMPILED = cython.compiled
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def full_ring(
+    words: cython.longlong[::1],
+    b: cython.Py_ssize_t,
+    directory: cython.Py_ssize_t,
+    line: cython.Py_ssize_t,
+    width: cython.Py_ssize_t,
+    oldest: cython.longlong,
+    since: cython.longlong,
+    wanted: cython.longlong,
+    timed: cython.int,
+) -> cython.int:
+    """The ring of the block at b that has no room for an event that makes so many cells: 1 that of cells, 0 that of starts; -1: both have.
+
+    Where cells need room, those before number `since` are freed, and those before position `oldest`. O(cells that are freed).
+    """
+    head: cython.longlong = words[line + D_HEAD]
+    tail: cython.longlong = words[line + D_TAIL]
+    mask: cython.longlong = words[line + D_MASK]
+    data: cython.Py_ssize_t = b + words[line + D_DATA]
+    if tail - head + wanted > mask + 1:
+        if since > head:
+            head = since if since < tail else tail
+        while head != tail and words[data + (head & mask) * width + C_POSITION] < oldest:
+            head += 1
+        words[line + D_HEAD] = head
+        if tail - head + wanted > mask + 1:
+            return 1
+    if timed != 0 and words[directory + D_TAIL] - words[directory + D_HEAD] > words[directory + D_MASK]:
+        return 0
+    return -1
 
 
 def run(
@@ -136,20 +170,15 @@ def run(
     shift: cython.longlong = S[S_SHIFT]
     plain: cython.Py_ssize_t = S[S_PLAIN]
     most: cython.longlong = S[S_BLOCK_LIMIT]
-    greatest: cython.longlong = 0x7FFFFFFFFFFFFFFF  # these bounds exclude nothing
-    least: cython.longlong = -greatest - 1
     budget: cython.longlong = S[S_BUDGET]
     codes: cython.Py_ssize_t = S[S_CODES]
     macros: cython.Py_ssize_t = S[S_MACROS]
-    most_shapes: cython.longlong = S[S_SHAPES]
     slots: cython.Py_ssize_t = S[S_SLOTS]
     width: cython.Py_ssize_t = S[S_WIDTH]
     event_words: cython.Py_ssize_t = S[S_EVENT_WORDS]
-    node_width: cython.Py_ssize_t = S[S_NODE_WIDTH]
     form_width: cython.Py_ssize_t = S[S_FORM_WIDTH]
     tests: cython.Py_ssize_t = S[S_TESTS]
     kept_at: cython.Py_ssize_t = C_BOUNDS + 2 * tests
-    first_node: cython.Py_ssize_t = kept_at + slots
     beside: cython.Py_ssize_t = S[S_HASHED]
     rings: cython.Py_ssize_t = widths.shape[0]
     order_room: cython.Py_ssize_t = order.shape[0] // 4
@@ -166,13 +195,9 @@ def run(
     s: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
     r: cython.Py_ssize_t = 0
-    o: cython.Py_ssize_t = 0
     event: cython.Py_ssize_t = 0
-    node: cython.Py_ssize_t = 0
     made: cython.Py_ssize_t = 0
-    count_of: cython.Py_ssize_t = 0
     outputs: cython.Py_ssize_t = 0
-    entering: cython.int = 0
     kept: cython.Py_ssize_t = 0
     begins: cython.int = 0
     linked: cython.int = 0  # something goes on from cells of other events
@@ -186,19 +211,11 @@ def run(
     left: cython.longlong = 0
     child: cython.longlong = 0
     start: cython.longlong = 0
-    since: cython.longlong = 0
-    test: cython.longlong = 0
-    now: cython.longlong = 0
     more: cython.longlong = 0  # room that the groups of the event at `i` need beside `cells_of`
     groups: cython.Py_ssize_t = 0
     group: cython.Py_ssize_t = 0
-    carried: cython.int = 0
-    f: cython.Py_ssize_t = 0
     at: cython.Py_ssize_t = 0
-    lower: cython.longlong = 0
-    upper: cython.longlong = 0
     one: cython.longlong = 1
-    most_left: cython.ulonglong = 0
 
     with cython.nogil:
         if segment >= 0:
@@ -207,43 +224,9 @@ def run(
             line = directory + 4
             live = words[b + B_LIVE]
         while True:
-            # ------------------------------------------------------------------------------------------------ enumeration
-            if S[S_ENUMERATING] == COUNT:
-                w = S[S_BUFFERED_MATCHES]
-                at = S[S_BUFFERED_POSITIONS]
-                if w >= out_segments.shape[0] or at >= out_positions.shape[0]:
-                    rc = EXIT_OUTPUT
-                    break
-                rc = count_matches(S, words, forms, counts, known, supports, queue, levels[L_SIZE], line, b, rows[segment])
-                if rc != 0:
-                    argument = (1 + S[S_SHAPES]) * (words[line + D_MASK] + 1)
-                    break
-                S[S_ENUMERATING] = 1
-                s = counts.shape[0] - 2 * S[S_SIZE]
-                if S[S_COUNTING] == NUMBER:
-                    out_positions[at] = shift + i
-                    out_labels[at] = 0
-                    out_segments[w] = segment
-                    out_offsets[w + 1] = at + 1
-                    for k in range(S[S_SIZE]):
-                        out_counts[w * S[S_SIZE] + k] = counts[s + k]
-                    S[S_BUFFERED_MATCHES] = w + 1
-                    S[S_BUFFERED_POSITIONS] = at + 1
-                    S[S_MATCHES] += 1
-                    S[S_ENUMERATING] = 0
-                    i += 1
-                elif S[S_COUNTING] == CHOSEN:
-                    levels[L_SIZE] = keep_chosen(S, counts, queue, levels[L_SIZE], words[line + D_MASK])
-                else:
-                    most_left = S[S_SAMPLE]
-                    f = counts[s] > most_left
-                    for k in range(1, S[S_SIZE]):
-                        f |= counts[s + k] != 0
-                    if f != 0:
-                        rc = EXIT_CHOOSE
-                        break
+            # ------------------------------------------------------------------------------------------------ give
             if S[S_ENUMERATING] != 0:
-                rc = enumerate_matches(
+                rc = give(
                     S,
                     words,
                     forms,
@@ -256,11 +239,16 @@ def run(
                     out_positions,
                     out_labels,
                     out_segments,
+                    out_counts,
                     line,
                     b,
+                    rows[segment],
                     segment,
+                    shift + i,
                 )
                 if rc != 0:
+                    if S[S_ENUMERATING] == COUNT:
+                        argument = (1 + S[S_SHAPES]) * (words[line + D_MASK] + 1)
                     break
                 i += 1
             # ------------------------------------------------------------------------------------------------ skip
@@ -313,22 +301,11 @@ def run(
             if timed != 0:
                 oldest = first_open(words, b, directory, oldest, p, times[i], window)
             # ------------------------------------------------------------------------------------------------ room
-            head = words[line + D_HEAD]
             tail = words[line + D_TAIL]
             mask = words[line + D_MASK]
             data = b + words[line + D_DATA]
-            full = -1
-            if tail - head + cells_of[c] + more > mask + 1:
-                n = words[b + B_GREATEST + macros]
-                if n > head:
-                    head = n if n < tail else tail
-                while head != tail and words[data + (head & mask) * width + C_POSITION] < oldest:
-                    head += 1
-                words[line + D_HEAD] = head
-                if tail - head + cells_of[c] + more > mask + 1:
-                    full = 1
-            if full < 0 and timed != 0 and words[directory + D_TAIL] - words[directory + D_HEAD] > words[directory + D_MASK]:
-                full = 0
+            full = full_ring(words, b, directory, line, width, oldest, words[b + B_GREATEST + macros], cells_of[c] + more, timed)
+            head = words[line + D_HEAD]
             if full >= 0:  # make room, and look at the event again
                 argument = grow(words, offsets, sizes, pool, rows[segment], plain, rings, width, beside, full, most)
                 if argument != 0:
@@ -348,7 +325,6 @@ def run(
             # ------------------------------------------------------------------------------------------------ ask
             made = 0
             outputs = 0
-            entering = 0
             kept = 0
             begins = 0
             linked = 0
@@ -368,112 +344,53 @@ def run(
                     continue
                 r = first_of[q * codes + c]
                 while r >= 0:
-                    child = -1
-                    start = p
                     w = data + ((tail + made) & mask) * width
                     at = w + C_BOUNDS
-                    count_of = 0
+                    child = -1
+                    start = p
                     groups = 1
-                    carried = 0
-                    if q != 0:
-                        f = form_width * regions[r + R_FORM]
-                        o = forms[f + F_SHAPE]
-                        count_of = forms[f + F_COUNT]
-                        node = first_node + node_width * o
-                        s = (q * most_shapes + o) * S[S_SHAPE_WIDTH]
-                        carried = shapes[s + I_CARRIED]
-                        if carried != 0:
-                            o = shapes[s + I_OUTER]
-                            s = (q * most_shapes + o) * S[S_SHAPE_WIDTH]
-                        n = -1
-                        if shapes[s + I_KEY] == 0:
-                            n = words[b + B_GREATEST + 2 * macros + q * most_shapes + o]
-                        else:
-                            for k in range(shapes[s + I_KEY]):
-                                at = 3 * operands[regions[r + R_EQUALS] + k]
-                                if (values[event + columns[at + 1]] & columns[at + 2]) != 0:
-                                    break
-                                key[k] = values[event + columns[at]]
-                            else:
-                                n = hash_of(key, shapes[s + I_KEY], q * most_shapes + o)
-                                n = listed(S, words, shapes, key, data, mask, head, q, o, s, n)
-                            at = w + C_BOUNDS
-                        if n < head or n < words[b + B_GREATEST + macros + q]:
-                            n = -1
-                        for k in range(count_of):
-                            test = forms[f + F_TESTS + k]
-                            o = 3 * regions[r + R_TESTS + 3 * k]
-                            lower = regions[r + R_TESTS + 3 * k + 1]
-                            upper = regions[r + R_TESTS + 3 * k + 2]
-                            now = values[event + columns[o]]
-                            if (values[event + columns[o + 1]] & columns[o + 2]) != 0:
-                                # No comparison holds: whoever asks for that gets all.
-                                if (test & NULLS) == 0:
-                                    n = -1
-                                lower = greatest if (test & OUTSIDE) != 0 else least
-                                upper = least if (test & OUTSIDE) != 0 else greatest
-                            elif (lower > 0 and now > greatest - lower) or (upper < 0 and now < least - upper):
-                                lower = greatest  # a bound is past all values
-                                upper = least
-                            else:
-                                if lower != least:
-                                    lower = least if lower < 0 and now < least - lower else now + lower
-                                if upper != greatest:
-                                    upper = greatest if upper > 0 and now > greatest - upper else now + upper
-                            words[at + 2 * k] = lower
-                            words[at + 2 * k + 1] = upper
-                        if n >= 0 and carried != 0:
-                            since = words[b + B_GREATEST + macros + q]
-                            groups = find_groups(
-                                S,
-                                words,
-                                forms,
-                                data,
-                                mask,
-                                node,
-                                since if since > head else head,
-                                oldest,
-                                n,
-                                f,
-                                at,
-                                regions[r + R_LASTING],
-                                levels,
-                                queue,
-                            )
-                            if groups == -1:
-                                rc = EXIT_STACK
-                                break
-                            if groups < 0 or made + groups + cells_of[c] > room or tail - head + made + groups + cells_of[c] > mask + 1:
-                                more = made + (groups if groups >= 0 else -1 - groups)
-                                break
-                            if groups == 0:
-                                n = -1
-                        elif n >= 0:
-                            child = greatest_of(S, words, forms, data, mask, width, kept_at, node, head, oldest, n, f, at, levels, queue, 0)
-                            if child == -2:
-                                rc = EXIT_STACK
-                                break
-                            if child < 0:
-                                n = -1
-                            else:
-                                start = words[data + (child & mask) * width + C_START]
-                                if (words[data + (n & mask) * width + node + N_FORM] & RISING) != 0:
-                                    n = child
-                        child = n
-                        if n < 0:
-                            r = regions[r + R_NEXT]
-                            continue
-                    else:
+                    if q == 0:
                         begins = 1
+                    else:
+                        groups = ask(
+                            S,
+                            words,
+                            values,
+                            columns,
+                            regions,
+                            operands,
+                            shapes,
+                            forms,
+                            key,
+                            levels,
+                            queue,
+                            b,
+                            data,
+                            mask,
+                            head,
+                            oldest,
+                            event,
+                            q,
+                            r,
+                            at,
+                        )
+                        if groups == -1:
+                            rc = EXIT_STACK
+                            break
+                        # One group has the room of its region.
+                        k = made + groups + cells_of[c]
+                        if groups < 0 or (groups > 1 and (k > room or tail - head + k > mask + 1)):
+                            more = made + (groups if groups >= 0 else -1 - groups)
+                            break
                     for group in range(groups):
                         n = tail + made
                         w = data + (n & mask) * width
-                        if carried != 0:
+                        if q != 0:
                             start = queue[3 * group]
                             child = queue[3 * group + 2]
-                            if group != 0:
-                                for k in range(2 * count_of):
-                                    words[w + C_BOUNDS + k] = words[at + k]
+                        if group != 0:
+                            for k in range(2 * forms[form_width * regions[r + R_FORM] + F_COUNT]):
+                                words[w + C_BOUNDS + k] = words[at + k]
                         made += 1
                         words[w + C_POSITION] = p
                         words[w + C_START] = start
@@ -484,7 +401,6 @@ def run(
                             order[order_room + outputs] = n
                             outputs += 1
                         if regions[r + R_TARGET] >= 0:
-                            entering = 1
                             kept = made
                             if child >= 0:
                                 linked = 1
@@ -529,30 +445,18 @@ def run(
                 if consume != 0:  # later matches start after this event
                     words[b + B_LOW] = p + 1
                     live = 1
-                    entering = 0
                     kept = 0
                     if consume == 2:
                         epoch += 1
                         words[b + B_EPOCH] = epoch
             # PERF: the cells behind the last that something can go on from are there until the matches are given; the next event has their places.
             words[line + D_TAIL] = tail + kept
-            if entering != 0:
+            if kept != 0:
                 words[b + B_LIVE] = live
                 enter_all(S, words, shapes, key, order, queue, line, b, tail, made, oldest)
                 live = words[b + B_LIVE]
             if outputs != 0 and limit != 0 and (vetoed.shape[0] == 0 or vetoed[i] == 0):
-                k = 0
-                for q in range(outputs):
-                    n = order[order_room + q]
-                    k = push(queue, 0, k, words[data + (n & mask) * width + C_START], n, CELL)
-                levels[L_BASE] = 0
-                levels[L_SIZE] = k
-                levels[L_CURSOR] = -1
-                S[S_ENUMERATING] = 1 if S[S_COUNTING] == 0 else COUNT
-                S[S_SPREAD] = 0
-                S[S_LOW] = oldest
-                S[S_DEPTH] = 0
-                S[S_GIVEN] = 0
+                begin_giving(S, words, order, levels, queue, data, mask, outputs, oldest)
                 continue
             i += 1
         if segment >= 0 and segment < segments:
