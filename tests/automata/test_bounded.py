@@ -18,7 +18,8 @@ from pattern_cases import CASES, SEED
 import cepheid
 from cepheid.automata import Automaton, Transition, construct, hide
 from cepheid.automata.alphabet import Alphabet, Guard
-from cepheid.automata.correlation import MARK, Correlation, sides
+from cepheid.automata.comparisons import alternatives
+from cepheid.automata.correlation import MARK, Correlation
 from cepheid.automata.predicates import of_type
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Gathered, Kept, Now, Register, Store, terms
@@ -207,12 +208,13 @@ def stored(automaton: Automaton) -> list[object]:
 
 
 def most_registers(pattern: Pattern) -> int:
-    """Two for a comparison with one variable on each side, one for each other condition over several variables."""
+    """Two for each comparison of a condition that two variables decide, one for each other condition over several variables."""
     found = 0
     for scoped in scoped_conditions(pattern):
         names = logical.variables_of(scoped.condition)
         whole = Correlation(scoped.condition, (tuple(sorted((name, False) for name in names)),))
-        found += 0 if len(names) < 2 else 2 if sides(whole) else 1
+        compared = {each for option in alternatives(whole) or () for each in option}
+        found += 0 if len(names) < 2 else 2 * len(compared) or 1
     return found
 
 

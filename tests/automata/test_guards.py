@@ -157,6 +157,8 @@ CONSUMERS = {
     "automata/guards.py _parts": "test_patterns_make_guards",
     "automata/liveness.py _filled": "test_patterns_make_guards",
     "automata/liveness.py without_empty": "test_patterns_make_guards",
+    "automata/liveness.py without_constants": "test_patterns_make_guards",
+    "automata/liveness.py _certain": "test_patterns_make_guards",
     "automata/liveness.py without_sets_of_one": "test_patterns_make_guards",
     "automata/liveness.py GuardedMove": "test_patterns_make_guards",
     "automata/liveness.py live_registers": "test_patterns_make_guards",

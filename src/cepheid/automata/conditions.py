@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, NEXT, Comparison, Correlation, sides
+from cepheid.automata.comparisons import Comparison, alternatives, are_single, sides
+from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, NEXT, Correlation
 from cepheid.automata.fragment import Pending, all_pending
 from cepheid.automata.liveness import kept_of
 from cepheid.automata.registers import Before, Holds, Kept, Store
@@ -20,8 +21,9 @@ from cepheid.logical.take_apart import occupied
 from cepheid.logical.variables import NOTHING, bound, defined, prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from cepheid.automata.comparisons import Side
     from cepheid.automata.correlation import Action, Variable
     from cepheid.automata.fragment import Fragment
     from cepheid.automata.guards import Guards
@@ -124,12 +126,39 @@ def completed(guards: Guards, body: Fragment, pending: Pending, scope: Pattern) 
     """A fragment in which a condition that has all its variables is asked; scope: the pattern of its outermost level."""
     correlation = pending.correlation
     body = dataclasses.replace(body, pending=tuple(each for each in body.pending if each.register != pending.register))
-    both = sides(correlation)
-    if both is None:
+    own = sides(correlation.condition) if correlation.levels[0] else None
+    options = [frozenset([own])] if own else alternatives(correlation)
+    acted = [(move, _actions(move, pending)) for move in body.moves]
+    if options is None or not (own or are_single(acted, body.initial, correlation.variables, correlation.top)):
         guards.correlations[pending.register] = correlation
         asks, kept = _may_complete(body, pending), _may_be_completed(body, pending)
         return body.changed(lambda move: _keeping(guards, move, pending, kept(move), asks=asks(move)))
-    comparison = Comparison(
+    comparisons = {
+        each: _comparison(guards, dict(each), correlation.top, single=own is None)
+        for option in options
+        for each in sorted(option, key=repr)
+    }
+    together = {
+        variable: _unmarked(body, pending, side.other)
+        for variable, side in own or ()
+        if side.operator == "=" and not side.other[1] and side.other in correlation.levels[-1] and side.other[0] in occupied(scope)
+    }
+
+    def compared(move: Transition, actions: frozenset[Action]) -> Iterator[Transition]:
+        closed = frozenset(each for each, states in together.items() if move.source in states)
+        programs = {each: comparison.program(actions, closed) for each, comparison in comparisons.items()}
+        others = (store for store in move.writes if store.register != pending.register)
+        stored = dataclasses.replace(move, writes=frozenset([*others, *(store for _, stores in programs.values() for store in stores)]))
+        for option in options:
+            yield guards.asking(stored, [test for each in comparisons if each in option for test in programs[each][0]])
+
+    moves = [changed for move, actions in acted for changed in (dict.fromkeys(compared(move, actions)) if actions else [move])]
+    return dataclasses.replace(body, moves=tuple(moves))
+
+
+def _comparison(guards: Guards, both: Mapping[Variable, Side], top: int, *, single: bool) -> Comparison:
+    """A comparison with registers of its own."""
+    return Comparison(
         both,
         {variable: guards.register(f"{describe_expression(side.value)} of {_called(variable)}") for variable, side in both.items()},
         {
@@ -137,23 +166,9 @@ def completed(guards: Guards, body: Fragment, pending: Pending, scope: Pattern) 
             for variable, side in both.items()
             if variable[1]
         },
-        correlation.top,
+        top,
+        single,
     )
-    together = {
-        variable: _unmarked(body, pending, side.other)
-        for variable, side in both.items()
-        if side.operator == "=" and not side.other[1] and side.other in correlation.levels[-1] and side.other[0] in occupied(scope)
-    }
-
-    def compared(move: Transition) -> Transition:
-        actions = _actions(move, pending)
-        if not actions:
-            return move
-        tests, stores = comparison.program(actions, frozenset(each for each, states in together.items() if move.source in states))
-        others = (store for store in move.writes if store.register != pending.register)
-        return guards.asking(dataclasses.replace(move, writes=frozenset([*others, *stores])), tests)
-
-    return body.changed(compared)
 
 
 def _called(variable: Variable) -> str:

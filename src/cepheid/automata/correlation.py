@@ -11,8 +11,8 @@ What the event of a transition does is a set of ACTIONS:
 * (MATCH, 0): the filtered pattern is there, for a condition that speaks of no variable of it.
 * (MARK, name): the event is one of the variable. (KEEP, name): the next iteration will call it `prev` of the variable.
 
-There are two ways to keep events. A comparison with one variable on each side keeps one value per side (`Comparison`). Everything else keeps the
-values of all events, by variable (`Correlation.after`).
+There are two ways to keep events. A condition that is made of comparisons with one variable on each side keeps one value per side (`comparisons`).
+Everything else keeps the values of all events, by variable (`Correlation.after`).
 """
 
 from __future__ import annotations
@@ -22,15 +22,13 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
-from cepheid.automata.registers import Before, Compares, Gathered, Kept, Now, Store
-from cepheid.logical.plan import Apply, leaves, localize
-from cepheid.logical.types import FLIPPED
+from cepheid.logical.plan import leaves, localize
 from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from cepheid.automata.registers import Term, Test
+    from cepheid.automata.registers import Kept
     from cepheid.logical.plan import Expression
 
 Variable = tuple[str, bool]
@@ -184,90 +182,6 @@ def _choices(variables: Iterable[Variable], events: Mapping[Variable, frozenset[
     """One event for each of some variables, in all ways."""
     for values in itertools.product(*([(variable, each) for each in events.get(variable, ())] for variable in variables)):
         yield frozenset(values)
-
-
-# ---------------------------------------------------------------------------------------------------- one variable on each side
-
-
-GATHERED = {"<": "max", "<=": "max", ">": "min", ">=": "min", "=": "same", "!=": "set"}
-"""What the values of a side come to (`registers.Gathered`), by the operator behind it: `x < y` needs the greatest x."""
-
-
-@record
-class Side:
-    """`value operator ..`: one side of a comparison, and the variable on the other one."""
-
-    value: Expression
-    operator: str
-    other: Variable
-
-
-def sides(correlation: Correlation) -> dict[Variable, Side] | None:
-    """The sides of a comparison with one variable on each, of which one at least belongs to the filtered pattern; None for other conditions."""
-    condition = correlation.condition
-    if not isinstance(condition, Apply) or condition.operator not in FLIPPED or not correlation.levels[0]:
-        return None
-    left, right = ({(leaf.variable, leaf.previous) for leaf in _leaves(part)} for part in condition.arguments)
-    if len(left) != 1 or len(right) != 1 or left == right:
-        return None
-    (first,), (second,) = left, right
-    return {
-        first: Side(localize(condition.arguments[0]), condition.operator, second),
-        second: Side(localize(condition.arguments[1]), FLIPPED[condition.operator], first),
-    }
-
-
-@record
-class Comparison:
-    """A comparison with one variable on each side, by what registers hold: one per side, and one for what the next iteration calls `prev`.
-
-    sides: by variable. registers, upcoming: by variable. top: the outermost level.
-    """
-
-    sides: Mapping[Variable, Side]
-    registers: Mapping[Variable, int]
-    upcoming: Mapping[Variable, int]
-    top: int
-
-    def program(self, actions: frozenset[Action], together: frozenset[Variable]) -> tuple[list[Test], list[Store]]:
-        """What a transition with such actions asks, and what it stores.
-
-        together: sides of an equality whose other side comes for certain, and may come later: all their values must be equal.
-        """
-        held: dict[int, Term | None] = {register: Before(register) for register in (*self.registers.values(), *self.upcoming.values())}
-        if (BEGIN, self.top) in actions:
-            held = dict.fromkeys(held)
-        if (NEXT, self.top) in actions:
-            for variable, register in self.upcoming.items():
-                held[self.registers[variable]], held[register] = held[register], None
-        tests: list[Test] = []
-        for variable in marked(actions):
-            side, own = self.sides[variable], self.registers[variable]
-            tests += _asked(held[self.registers[side.other]], FLIPPED[side.operator], side.value)
-            if variable in together:
-                tests += _asked(held[own], "=", side.value)
-                held[own] = Now(side.value)
-            elif not side.other[1]:
-                held[own] = _gathered(side, held[own])
-        for variable, register in self.upcoming.items():
-            if (KEEP, variable[0]) in actions:
-                held[register] = _gathered(self.sides[variable], held[register])
-        return tests, [Store(register, term) for register, term in held.items() if term != Before(register)]
-
-
-def _gathered(side: Side, before: Term | None) -> Term:
-    how = GATHERED[side.operator]
-    return Now(side.value) if before is None and how != "set" else Gathered(how, before, side.value)
-
-
-def _asked(held: Term | None, operator: str, now: Expression) -> Iterator[Test]:
-    """`held operator now`, for each value that is held: what was there before the event and the event itself are asked apart."""
-    match held:
-        case Gathered(before=before, value=value):
-            yield from _asked(before, operator, now)
-            yield Compares(Now(value), operator, now)
-        case Before() | Now():
-            yield Compares(held, operator, now)
 
 
 # -------------------------------------------------------------------------------------------------------------------- of one event

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cepheid.automata.alphabet import Guard
 from cepheid.automata.correlation import Correlation, speaks_of_one_event
-from cepheid.automata.liveness import GuardedMove, on_a_way, without_empty, without_sets_of_one, without_unread
+from cepheid.automata.liveness import GuardedMove, on_a_way, without_constants, without_empty, without_sets_of_one, without_unread
 from cepheid.automata.predicates import of_condition
 from cepheid.automata.registers import Compares, Holds, Kept, Now, Register, Renumbering, reads, terms
 from cepheid.automata.transform import members
@@ -19,6 +19,7 @@ from cepheid.automata.transition import order
 from cepheid.logical import plan
 from cepheid.logical.canonical import canonical_text
 from cepheid.logical.plan import localize
+from cepheid.logical.simplify import is_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -81,7 +82,8 @@ class Guards:
         # Where a transition goes, others lead nowhere, and what they store is not there.
         while len(steps) != before:
             before = len(steps)
-            steps = on_a_way(self._decided(without_empty(steps, automaton.initial), automaton.alphabet), automaton)
+            known = without_constants(without_empty(steps, automaton.initial), automaton.initial)
+            steps = on_a_way(self._decided(known, automaton.alphabet), automaton)
         return self._numbered(automaton, without_sets_of_one(without_unread(steps)))
 
     def _step(self, move: Transition) -> GuardedMove:
@@ -120,7 +122,7 @@ class Guards:
                     return False
                 if value == now and isinstance(now, plan.Time | plan.Index):
                     return True
-                condition: Expression = plan.Apply(operator, (value, now), pa.bool_())
+                condition: Expression = now if is_true(value) else plan.Apply(operator, (value, now), pa.bool_())
             case Holds(kept=Kept(before=None) as kept):
                 correlation = self.correlations[kept.correlation]
                 if not speaks_of_one_event(kept, correlation):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from cepheid.automata.correlation import RESETS
 from cepheid.automata.registers import Before, Gathered, Holds, Kept, Now, Store, reads, substituted, test_after
 from cepheid.automata.transform import between
+from cepheid.logical.plan import Literal
 from cepheid.records import record
 
 if TYPE_CHECKING:
@@ -59,6 +60,49 @@ def without_empty(steps: Sequence[GuardedMove], initial: int) -> list[GuardedMov
         needed = [store for store in stores if store.term is not None or store.register in filled[step.move.source]]
         found.append(dataclasses.replace(step.storing(needed), tests=frozenset(test for test in tests if test is not None)))
     return found
+
+
+def without_constants(steps: Sequence[GuardedMove], initial: int) -> list[GuardedMove]:
+    """The steps that ask about a constant where a register holds nothing else, in any run: what they ask is of the event alone then."""
+    stored: dict[int, set[Term]] = defaultdict(set)
+    for step in steps:
+        for store in step.move.writes:
+            if store.term is not None:
+                stored[store.register].add(store.term)
+    constant = {
+        register: term
+        for register, (term, *others) in stored.items()
+        if not others and isinstance(term, Now) and isinstance(term.value, Literal)
+    }
+    if not constant:
+        return list(steps)
+    certain = _certain(steps, initial)
+
+    def known(state: int) -> Callable[[int], Term | None]:
+        return lambda register: constant[register] if register in constant and register in certain[state] else Before(register)
+
+    tests = (frozenset(found for test in step.tests if (found := test_after(test, known(step.move.source)))) for step in steps)
+    return [dataclasses.replace(step, tests=own) for step, own in zip(steps, tests, strict=True)]
+
+
+def _certain(steps: Iterable[GuardedMove], initial: int) -> dict[int, frozenset[int]]:
+    """For each state that is reached the registers that hold something in every run."""
+    outgoing: dict[int, list[GuardedMove]] = defaultdict(list)
+    for step in steps:
+        outgoing[step.move.source].append(step)
+    certain = {initial: frozenset[int]()}
+    todo = [initial]
+    while todo:
+        source = todo.pop()
+        for step in outgoing[source]:
+            target, known = step.move.target, _empty_but(set(certain[source]))
+            emptied = {store.register for store in step.move.writes}
+            filled = {store.register for store in step.move.writes if kept_of(substituted(store.term, known)) is not None}
+            after = certain[source] - emptied | filled
+            if target not in certain or not certain[target] <= after:
+                certain[target] = certain.get(target, after) & after
+                todo.append(target)
+    return certain
 
 
 def _asked(test: Test, known: Callable[[int], Term | None]) -> Test | None:

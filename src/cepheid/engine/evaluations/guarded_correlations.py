@@ -1,4 +1,4 @@
-"""Conditions between events that no value sums up: three variables, OR and NOT across variables, LIKE, arithmetic over both sides.
+"""Conditions between events that no value sums up: three variables, OR over sets, LIKE, arithmetic over both sides.
 
 Comes in: what registers keep of the events of such a condition, and the event that is looked at (`cepheid.automata.correlation`). Goes out: whether
 the condition holds for every choice of events that the event completes, and what is kept then. The condition is evaluated as columns, by the

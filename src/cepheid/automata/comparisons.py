@@ -1,0 +1,263 @@
+"""Conditions that comparisons decide: what their events keep, one value per side, and what later events ask of it.
+
+A COMPARISON has one variable on each side: `y.price * 2 > x.price + 1` keeps `price + 1` of x, or `price * 2` of y, whichever comes first. A set
+keeps what the other side needs (`GATHERED`). A DIFFERENCE of times or positions that is compared with a constant is one, too: `y.$time - x.$time < 9`
+asks whether it lies in an interval.
+
+A condition over two variables can be made of these by AND, OR and NOT (`alternatives`). It is decided at the later of two events, where the values of
+both are known. So it is a disjunction there: each alternative is a move of its own, to the same state, and asks its comparisons. What the condition
+says of one variable alone is a comparison too: with TRUE, which stands for the other variable. So nothing is asked where the other one has no event.
+
+For every choice of events one alternative holds, not one alternative for every choice. So one event of each variable must be compared; `Single` says
+whether that is so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cepheid.automata.correlation import BEGIN, KEEP, NEXT, marked
+from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now, Store
+from cepheid.logical.plan import Apply, Index, Interval, Literal, Time, leaves, localize
+from cepheid.logical.types import FLIPPED, NEGATED
+from cepheid.records import record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from cepheid.automata.correlation import Action, Correlation, Variable
+    from cepheid.automata.registers import Term, Test
+    from cepheid.automata.transition import Transition
+    from cepheid.logical.plan import Expression
+
+GATHERED = {"<": "max", "<=": "max", ">": "min", ">=": "min", "=": "same", "!=": "set"}
+"""What the values of a side come to (`registers.Gathered`), by the operator behind it: `x < y` needs the greatest x."""
+
+MOST_ALTERNATIVES = 8
+"""Alternatives of a condition: a move that asks it becomes so many moves."""
+
+TRUE = Literal(value=True, type=pa.bool_())
+
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+"""The differences that do not overflow."""
+
+
+@record
+class Side:
+    """`value operator ..`: one side of a comparison, and the variable on the other one. operator: an interval has value less the other value."""
+
+    value: Expression
+    operator: str | Interval
+    other: Variable
+
+
+Sides = tuple[tuple["Variable", Side], ...]
+"""A comparison: both of its variables, each with its side."""
+
+
+def sides(condition: Expression) -> Sides | None:
+    """The sides of a comparison with one variable on each; None for other conditions."""
+    if not isinstance(condition, Apply) or condition.operator not in FLIPPED:
+        return None
+    left, right = condition.arguments
+    return _between(left, right, condition.operator)
+
+
+def _between(left: Expression, right: Expression, operator: str | Interval) -> Sides | None:
+    first, second = variables(left), variables(right)
+    if len(first) != 1 or len(second) != 1 or first == second:
+        return None
+    (one,), (other,) = first, second
+    return (one, Side(localize(left), operator, other)), (other, Side(localize(right), _flipped(operator), one))
+
+
+def _flipped(operator: str | Interval) -> str | Interval:
+    if isinstance(operator, str):
+        return FLIPPED[operator]
+    assert operator.upper is not None
+    return Interval(-operator.upper, -operator.lower)
+
+
+def variables(expression: Expression) -> frozenset[Variable]:
+    """The variables of an expression, each with whether it stands under prev."""
+    return frozenset((leaf.variable, leaf.previous) for leaf in leaves(expression))
+
+
+# ---------------------------------------------------------------------------------------------------------------- alternatives
+
+
+def alternatives(correlation: Correlation) -> list[frozenset[Sides]] | None:
+    """What a condition over two variables says of two events: the comparisons of one alternative hold. None for other conditions."""
+    both = correlation.variables
+    if len(both) != 2 or not correlation.levels[0]:
+        return None
+    found = _alternatives(correlation.condition, both, positive=True)
+    return None if found is None or len(found) > MOST_ALTERNATIVES else found
+
+
+def _alternatives(condition: Expression, both: frozenset[Variable], *, positive: bool) -> list[frozenset[Sides]] | None:
+    """The disjunctive normal form of a condition, or of its complement; conditions have two values, so it has one."""
+    if not isinstance(condition, Apply) or len(variables(condition)) < 2:
+        return _of_one(condition, both, positive=positive)
+    if condition.operator == "not":
+        return _alternatives(condition.arguments[0], both, positive=not positive)
+    if condition.operator in {"and", "or"}:
+        found: list[frozenset[Sides]] = [] if (joined := (condition.operator == "or") is positive) else [frozenset()]
+        for argument in condition.arguments:
+            more = _alternatives(argument, both, positive=positive)
+            if more is None:
+                return None
+            found = [*dict.fromkeys([*found, *more] if joined else [one | other for one in found for other in more])]
+            if len(found) > MOST_ALTERNATIVES:
+                return None
+        return found
+    return _compared(condition, both, positive=positive)
+
+
+def _of_one(condition: Expression, both: frozenset[Variable], *, positive: bool) -> list[frozenset[Sides]] | None:
+    """What a condition says of one variable."""
+    if not (own := variables(condition)):
+        return None
+    (one,), (other,) = own, both - own
+    value = localize(condition if positive else Apply("not", (condition,), pa.bool_()))
+    return [frozenset([((one, Side(value, "=", other)), (other, Side(TRUE, "=", one)))])]
+
+
+def _compared(condition: Apply, both: frozenset[Variable], *, positive: bool) -> list[frozenset[Sides]] | None:
+    """What a comparison says; its complement is the opposite one, or that a side is NULL."""
+    if condition.operator not in FLIPPED:
+        return None
+    left, right = condition.arguments
+    if not positive:
+        opposite = dataclasses.replace(condition, operator=NEGATED[condition.operator])
+        null = Apply("or", (opposite, *(Apply("is_null", (side,), pa.bool_()) for side in (left, right))), pa.bool_())
+        return _alternatives(null, both, positive=True)
+    if (found := sides(condition)) is not None:
+        return [frozenset([found])]
+    spans = _spans(condition.operator, right)
+    if not spans or not isinstance(left, Apply) or left.operator != "-" or not all(map(_is_counted, left.arguments)):
+        return None
+    first, second = left.arguments
+    differences = [_between(first, second, span) for span in spans]
+    return [frozenset([each]) for each in differences if each is not None] or None
+
+
+def _is_counted(value: Expression) -> bool:
+    return isinstance(value, Time | Index)
+
+
+def _spans(operator: str, constant: Expression) -> list[Interval]:
+    """The differences that compare so with a constant, without those that overflow."""
+    if not isinstance(constant, Literal) or not isinstance(constant.value, int):
+        return []
+    value = constant.value
+    below, above = Interval(LEAST, value - 1), Interval(value + 1, MOST)
+    at = Interval(value, value)
+    return {
+        "=": [at],
+        "!=": [below, above],
+        "<": [below],
+        "<=": [Interval(LEAST, value)],
+        ">": [above],
+        ">=": [Interval(value, MOST)],
+    }[operator]
+
+
+# -------------------------------------------------------------------------------------------------------- what events keep and ask
+
+
+@record
+class Comparison:
+    """A comparison by what registers hold: one per side, and one for what the next iteration calls `prev`.
+
+    sides, registers: by variable. upcoming: by variable under prev. top: the outermost level. single: whether one event of each is compared.
+    """
+
+    sides: Mapping[Variable, Side]
+    registers: Mapping[Variable, int]
+    upcoming: Mapping[Variable, int]
+    top: int
+    single: bool
+
+    def program(self, actions: frozenset[Action], together: frozenset[Variable]) -> tuple[list[Test], list[Store]]:
+        """What a transition with such actions asks, and what it stores.
+
+        together: sides of an equality whose other side comes for certain, and may come later: all their values must be equal.
+        """
+        held: dict[int, Term | None] = {register: Before(register) for register in (*self.registers.values(), *self.upcoming.values())}
+        if (BEGIN, self.top) in actions:
+            held = dict.fromkeys(held)
+        if (NEXT, self.top) in actions:
+            for variable, register in self.upcoming.items():
+                held[self.registers[variable]], held[register] = held[register], None
+        tests: list[Test] = []
+        for variable in marked(actions):
+            side, own = self.sides[variable], self.registers[variable]
+            tests += _asked(held[self.registers[side.other]], _flipped(side.operator), side.value)
+            if variable in together:
+                tests += _asked(held[own], "=", side.value)
+                held[own] = Now(side.value)
+            elif not side.other[1]:
+                held[own] = self._gathered(side, held[own])
+        for variable, register in self.upcoming.items():
+            if (KEEP, variable[0]) in actions:
+                held[register] = self._gathered(self.sides[variable], held[register])
+        return tests, [Store(register, term) for register, term in held.items() if term != Before(register)]
+
+    def _gathered(self, side: Side, before: Term | None) -> Term:
+        if self.single or not isinstance(side.operator, str):
+            return Now(side.value)
+        how = GATHERED[side.operator]
+        return Now(side.value) if before is None and how != "set" else Gathered(how, before, side.value)
+
+
+def _asked(held: Term | None, operator: str | Interval, now: Expression) -> Iterator[Test]:
+    """`held operator now`, for each value that is held: what was there before the event and the event itself are asked apart."""
+    match held:
+        case Gathered(before=before, value=value):
+            yield from _asked(before, operator, now)
+            yield from _asked(Now(value), operator, now)
+        case Before() | Now() if isinstance(operator, str):
+            yield Compares(held, operator, now)
+        case Before() | Now():
+            own = _flipped(operator)
+            assert isinstance(own, Interval)
+            yield Elapsed(held, now, own)
+
+
+def are_single(moves: Iterable[tuple[Transition, frozenset[Action]]], initial: int, both: Iterable[Variable], top: int) -> bool:
+    """Whether each event of one of two variables meets one event of the other at most. moves: with what they do to a condition.
+
+    O(moves): a state has a few numbers of events. What is under prev meets the events of the iteration that follows its own.
+    """
+    one, other = both
+    outgoing: dict[int, list[tuple[int, frozenset[Action]]]] = {}
+    for move, actions in moves:
+        outgoing.setdefault(move.source, []).append((move.target, actions))
+    todo = [(initial, (0, 0), (0, 0))]
+    seen = set(todo)
+    while todo:
+        source, before, coming = todo.pop()
+        for target, actions in outgoing.get(source, ()):
+            held, upcoming = dict(zip((one, other), before, strict=True)), dict(zip((one, other), coming, strict=True))
+            if (BEGIN, top) in actions:
+                held, upcoming = dict.fromkeys(held, 0), dict.fromkeys(upcoming, 0)
+            if (NEXT, top) in actions:
+                for variable in held:
+                    if variable[1]:
+                        held[variable], upcoming[variable] = upcoming[variable], 0
+            for variable in marked(actions):
+                if held[other if variable == one else one] > 1:
+                    return False
+                held[variable] = min(held[variable] + 1, 2)
+            for variable in upcoming:
+                if variable[1] and (KEEP, variable[0]) in actions:
+                    upcoming[variable] = min(upcoming[variable] + 1, 2)
+            after = (target, (held[one], held[other]), (upcoming[one], upcoming[other]))
+            if after not in seen:
+                seen.add(after)
+                todo.append(after)
+    return True
