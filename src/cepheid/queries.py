@@ -228,20 +228,23 @@ class Queries(Mapping[str, Query]):
 
     def explain(
         self,
+        stage: str | None = None,
         *,
         schema: pa.Schema | EventSchema | None = None,
         type: str | None = None,  # noqa: A002 - public word
         time: str | None = None,
     ) -> Explanation:
-        """Which queries are evaluated as one and which alone, which events go to them, and how each is evaluated.
+        """What the queries mean, which are evaluated as one and which alone, which events go to them, and how each is evaluated.
 
+        stage: "meaning" for the sentences alone, the title of another section, or None for all. Of queries that differ in constants alone the first
+        one's sentences stand for all.
         schema: the schema of the events; it is needed. type, time: as for `run`. Returns an `Explanation`; print it. Raises InputError without a
-        schema, and as `Query.explain`.
+        schema and for an unknown stage, and as `Query.explain`.
         """
         if schema is None:
             raise InputError("what queries share depends on the types of their attributes", help="explain(schema=..), of the events")
         compiled = self._compiled(schema, type=type, time=time)
-        return explain_queries(compiled)
+        return explain_queries(compiled, stage)
 
 
 @contextlib.contextmanager

@@ -429,7 +429,8 @@ class Query:
 
         stage: one of `cepheid.engine.plan.explain.STAGES`, or None for all. "meaning" has sentences about the query as it was written: each one
         narrows what those before it leave, and what is more than an event is a numbered part with a line of its own. schema: the schema of the
-        events; without it, types are guessed, and where that fails there are only the stages that need none. type, time: as for `run`.
+        events; without it, types are guessed, and where that fails there are only the stages that need none. Parameters need no values for the
+        stages up to "tree": sentences name them. type, time: as for `run`.
 
         Returns an `Explanation`; print it. Raises InputError for an unknown stage, BindError where the schema does not fit or none would,
         and as `schema`.

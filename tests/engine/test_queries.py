@@ -174,6 +174,21 @@ def test_constants_of_every_type(kind, operator):
     assert any(map(len, found.values()))
 
 
+def test_what_they_mean():
+    """Those that differ in constants alone are said once."""
+    queries = {f"high {limit}": f"SELECT * WHERE A AS x FILTER x[v > {limit}]" for limit in range(3)} | {"wide": "SELECT ANY * WHERE A ; B"}
+    text = cepheid.queries(queries).explain("meaning", schema=EVENTS.schema)["meaning"]
+    assert text.replace("\n      ", " ").splitlines() == [
+        "high 0, and 2 more of its family with other constants",
+        "  A match is an A called x where v is more than 0. All matches are kept, also those that share events.",
+        "wide",
+        "  A match is an A, later a B. Of the matches that end with the same event, one is kept, and it is not said which.",
+    ]
+    assert [title for title, _ in cepheid.queries(queries).explain(schema=EVENTS.schema).sections[:2]] == ["meaning", "together"]
+    with pytest.raises(InputError, match="there is no section 'meanin'"):
+        cepheid.queries(queries).explain("meanin", schema=EVENTS.schema)
+
+
 def test_an_index_that_would_be_too_large_is_done_without(monkeypatch):
     queries = cepheid.queries({str(limit): f"SELECT * WHERE A AS x FILTER x[v > {limit}]" for limit in range(9)})
     before = {name: len(matches) for name, matches in queries.run(EVENTS).items()}

@@ -70,13 +70,20 @@ QUERIES = {
     ),
     "guessed_keys": ("SELECT * WHERE (A AS x ; B AS y) FILTER x[v > 2] AND x.id = y.id WITHIN 10s", None),
     "not_guessed": ("SELECT * WHERE A AS x FILTER x[v > :limit AND w.u = 2] ; ", None),
+    "open": (
+        (
+            "SELECT * WHERE T AS x ; H{2,:most} AS h ;[< :gap] T AS y FILTER x[temp > :limit * 2 AND id IN :ids] AND y.temp = :limit\n"
+            "NOT FOLLOWED BY H FOR [< :wait] WITHIN :n EVENTS HAVING count(h) > :least LIMIT :l"
+        ),
+        SENSORS,
+    ),
     "lints": ("SELECT * WHERE A AS x ; B AS x", None),
 }
 
 
 def explained(name):
     text, schema = QUERIES[name]
-    args = {"limit": 40} if ":limit" in text and schema is not None else None
+    args = {"limit": 40} if name == "heat_then_dry" else None
     return cepheid.query(text.rstrip(" ;"), args=args).explain(schema=schema)
 
 

@@ -8,6 +8,7 @@ import datetime as dt
 import itertools
 import pickle
 import random
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -19,6 +20,7 @@ from cepheid.cli.queries import python_value
 from cepheid.errors import BindError, LimitError, NotSupportedError, SnapshotError
 from cepheid.language import any_event, attr, event, param, parse, syntax, to_text
 from cepheid.language.limits import MAX_COUNT, MAX_LIST
+from cepheid.logical.meaning import meaning
 from cepheid.logical.parameters import parameters
 from cepheid.logical.times import MAX_STEPS
 from cepheid.testing import generators
@@ -318,17 +320,35 @@ def test_no_other_expression_stands_there(wrong):
         *("A ;[:a, 5s] B WITHIN 1m", "A+[:a, :b] WITHIN 1m", "A NOT FOLLOWED BY B FOR :d"),
         *("A FILTER A.v > :p", "A FILTER :p", "A FILTER NOT :p AND A.v + :p = -:q", "A FILTER A[v IN :ks OR s NOT IN :ks]"),
         *("A FILTER coalesce(A.v, :p) BETWEEN :a AND :b", "A FILTER lower(:p) = A.s OR length(:q) % abs(:r) = 1", "A FILTER :a = :b"),
+        *("A AS x FILTER x.v > lag(x.v, :n) AND x.v IN (:a, 2, NULL)", "A FILTER A.$time > :t AND hour(A.$time) < :h"),
+        "A NOT FOLLOWED BY B FOR [< :d] FROM START",
     ],
 )
 def test_a_query_is_checked_without_values(written):
-    """Names and places are checked, and nothing that the values decide is warned of."""
+    """Names and places are checked, nothing that the values decide is warned of, and the sentences name each parameter."""
     query = cepheid.query(f"SELECT * WHERE {written}")
     schema = query.schema(TABLES[US])
     with pytest.raises(BindError, match="no value for parameter"):
         query.bound(schema)
-    assert query.bound(schema, partial=True).lints == ()
+    plan = query.bound(schema, partial=True)
+    assert plan.lints == ()
+    assert_named(query, meaning(plan))
     with pytest.raises(BindError, match="unknown variable `zz`"):
         cepheid.query(f"{query.text} FILTER zz.v > 3").bound(schema, partial=True)
+
+
+def assert_named(query, sentences):
+    assert not re.search("NULL|FALSE", sentences)
+    assert set(re.findall(r":[a-z]\w*", sentences)) == {f":{each.name}" for each in parameters(query.tree)}
+
+
+def test_sentences_name_parameters_behind_the_pattern():
+    text = "SELECT first(A.v, :k) AS f, sum(A.v) * :q AS s WHERE A+ WITHIN 5s HAVING count(A) > :n AND f < :v LIMIT :l"
+    query = cepheid.query(f"EVENT M(v) AS (SELECT max(A.v) * :p AS v WHERE A+ WITHIN :w) {text}")
+    for schema in (None, TABLES[US]):
+        assert_named(query, query.explain("meaning", schema=schema)["meaning"])
+    with pytest.raises(BindError, match="unknown attribute"):
+        cepheid.query("SELECT * WHERE A FILTER A.u > :p").explain("meaning", schema=TABLES[US])
 
 
 def test_a_window_without_a_value_needs_a_time_column():

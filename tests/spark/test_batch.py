@@ -87,6 +87,7 @@ def test_one_task_without_keys_and_a_window_across_batches(spark):
     query = cepheid.query("SELECT ANY * WHERE A AS x ; B AS y ; C AS z FILTER x[v = 2.5] WITHIN 400")
     plan = query.on(buckets=1).explain(frame_of(spark, table))
     assert "one task reads all events: the query has no PARTITION BY, and the shuffle has one task" in plan
+    assert plan.startswith("meaning     A match is an A called x where v is 2.5, later a B called y, later a C called z. ")
     assert "x, y, z: arrays of events of " in plan
     found = frame_of(spark, table).transform(query.on(buckets=1)).toArrow()
     assert rows(found) == rows(query.run(table).to_arrow(events=True))

@@ -380,6 +380,7 @@ def test_events_without_a_time_or_a_key(feed):
 def test_the_plan_as_text(feed):
     text = PAIRS.on(lateness="6 seconds").explain(feed.stream())
     assert "one value in RocksDB for each of" in text
+    assert "\nSeparately for each k, a match is an A" in text
     assert "then the order of arrival: a restart may read events of one key and time in another order" in text
     assert "6000 ms" in text
     assert "O(m) per event" in text

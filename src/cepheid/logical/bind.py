@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cepheid.errors import BindError, quoted
 from cepheid.language import syntax
-from cepheid.language.limits import check_size
+from cepheid.language.limits import MAX_COUNT, check_size
 from cepheid.language.syntax import Consumption, Strategy, TimeModel
 from cepheid.logical import measures, parameters, plan
 from cepheid.logical.absence import take_out
@@ -190,7 +190,7 @@ def _listed(query: syntax.Query, pattern: Pattern, having: Measure | None, limit
 
 
 def _limit(context: Context, query: syntax.Query) -> int | None:
-    limit = None if query.limit is None else parameters.count(context, query.limit)
+    limit = None if query.limit is None else parameters.count(context, query.limit, otherwise=MAX_COUNT)
     if limit == 0:
         place = parameters.place(query.place("limit"), query.limit)
         raise context.error("LIMIT 0 gives no match", place, "the least is LIMIT 1", *parameters.said(context, query.limit))

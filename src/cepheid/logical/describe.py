@@ -80,7 +80,7 @@ class _Description:
         return text if closed else f"({text})"
 
     def steps(self, steps: int) -> str:
-        if self.unit is None:
+        if self.unit is None or isinstance(steps, plan.OpenNumber):
             return str(steps)
         return duration_text(steps * self.unit)
 
@@ -92,6 +92,8 @@ class _Description:
 
     def rounder(self, beside: int, steps: int) -> bool:
         """Whether a strict bound is probably what was written: 4,999,999 us is `< 5s`, and 1 us `> 0s`."""
+        if isinstance(steps, plan.OpenNumber):
+            return steps.strict
         return self.unit is not None and self.unit < NANOSECONDS["s"] and beside >= 0 and beside % 1_000 == 0 and steps % 1_000 != 0
 
     def interval(self, interval: Interval) -> str:
@@ -295,6 +297,8 @@ def _leaf(leaf: Field | plan.Time | plan.Index, *, bare: bool) -> str:
 
 def _literal(literal: plan.Literal) -> str:
     value = literal.value
+    if isinstance(value, plan.Open):
+        return str(value)
     if value is None or isinstance(value, bool):
         return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
     if isinstance(value, str):

@@ -19,7 +19,7 @@ from cepheid.language.words import write_name
 from cepheid.logical import calendar, constants, functions, parameters, time_zones, types
 from cepheid.logical.describe import describe_expression
 from cepheid.logical.folding import fold
-from cepheid.logical.plan import AGGREGATES, Apply, Expression, Field, Index, Lag, Literal, Time, lag_column, leaves
+from cepheid.logical.plan import AGGREGATES, Apply, Expression, Field, Index, Lag, Literal, Open, Time, lag_column, leaves
 from cepheid.logical.scopes import attribute, holder, ways
 from cepheid.logical.types import BOOL, INT64, NULL, TEXT, Mismatch, describe, type_of
 from cepheid.records import record
@@ -103,7 +103,7 @@ class ExpressionBinder:
     def parameter(self, node: syntax.Parameter) -> Expression:
         """`:name`."""
         if self.context.is_open(node):
-            return Literal(None, NULL, span=node.span, parameter=node.name)
+            return Literal(Open(parameters.text_of(node)), NULL, span=node.span, parameter=node.name)
         value = parameters.value_of(self.context, node)
         if isinstance(value, list | tuple | range):
             help_ = f"a list comes after IN, without parentheses: x.a IN {parameters.text_of(node)}"
@@ -297,8 +297,7 @@ class ExpressionBinder:
         """The n of `lag(x.a, n)`: a literal or a parameter, for columns are made of it."""
         steps = 1
         if isinstance(node, syntax.Parameter):
-            given = parameters.count(self.context, node)
-            steps = 1 if given is None else given
+            steps = parameters.count(self.context, node, otherwise=MAX_LAG)
         elif node is not None:
             steps = int(node.text) if isinstance(node, syntax.Number) and node.text.isdigit() else 0
         if node is not None and steps < 1:
@@ -379,7 +378,9 @@ class ExpressionBinder:
         """What stands behind IN: expressions, or the list that a parameter has as its value."""
         if not isinstance(written, syntax.Parameter):
             return tuple(map(self.value, written))
-        return (self.value(written),) if self.context.is_open(written) else parameters.options(self.context, written)
+        if self.context.is_open(written):
+            return (Literal(Open(f"one of {parameters.text_of(written)}"), NULL, span=written.span, parameter=written.name),)
+        return parameters.options(self.context, written)
 
     def like(self, node: syntax.Like) -> Expression:
         """`e LIKE 'a%'`."""
@@ -434,9 +435,10 @@ def _is_null(option: Expression) -> bool:
 
 
 def _constant_option(equality: Expression) -> Literal | None:
-    """The constant of `e = constant`; None for an equality with something that is computed."""
-    if isinstance(equality, Apply) and equality.operator == "=" and isinstance(equality.arguments[1], Literal):
-        return equality.arguments[1]
+    """The constant of `e = constant`; None for an equality with something that is computed, or open."""
+    if isinstance(equality, Apply) and equality.operator == "=":
+        option = equality.arguments[1]
+        return option if isinstance(option, Literal) and not isinstance(option.value, Open) else None
     return None
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 
 from cepheid.logical import calendar, time_zones
-from cepheid.logical.plan import Apply, Expression, Literal
+from cepheid.logical.plan import Apply, Expression, Literal, Open
 from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def fold(expression: Expression) -> Expression:
     """The expression itself, or its value where it is an operator on literals alone (aggregates stay). Linear in its arguments."""
     if not isinstance(expression, Apply) or expression.operator not in FOLDED:
         return expression
-    if not all(isinstance(argument, Literal) for argument in expression.arguments):
+    if not all(isinstance(argument, Literal) and not isinstance(argument.value, Open) for argument in expression.arguments):
         return expression
     values = [argument.value for argument in expression.arguments if isinstance(argument, Literal)]
     return Literal(FOLDED[expression.operator](expression, *values), expression.type, span=expression.span)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from cepheid.errors import nearest, quoted
 from cepheid.logical import calendar, time_zones
 from cepheid.logical.folding import fold
-from cepheid.logical.plan import Apply, Expression, Literal
+from cepheid.logical.plan import Apply, Expression, Literal, Open
 from cepheid.logical.types import INT64, NULL, TEXT, Mismatch, common_type, convert, describe, family, is_number, type_of, unify
 from cepheid.records import record
 
@@ -110,7 +110,7 @@ def _local_time(name: str, argument: Expression, zone: Expression) -> Expression
         help_ = f"without a zone it is taken as it stands: write {name}(x.a), or give the column its zone in the input" if stands else CAST
         raise Mismatch(f"`{name}` in a time zone takes a timestamp with a zone, this is {describe(kind)}", help_)
     name_of_zone = str(zone.value)
-    if time_zones.zone_of(name_of_zone) is None:
+    if not isinstance(zone.value, Open) and time_zones.zone_of(name_of_zone) is None:
         raise Mismatch(f"there is no time zone '{name_of_zone}'", *time_zones.unknown_zone(name_of_zone))
     return fold(Apply("local_time", (argument, zone), pa.timestamp(kind.unit)))
 

@@ -297,7 +297,8 @@ class _Sentences:
     def repeated(self, pattern: plan.Iterate) -> str:
         """`two or more T`, `two or more times part 1`."""
         least, most = pattern.minimum, pattern.maximum
-        count = _number(least) + ("" if least == most else " or more" if most is None else f" to {_number(most)}")
+        words = _number(least)
+        count = words + (" or more" if most is None else "" if words == _number(most) else f" to {_number(most)}")
         one, how = self.one(pattern.pattern), []
         if pattern.adjacent:
             how.append("each directly after the one before")
@@ -359,7 +360,11 @@ class _Sentences:
         if most is not None and interval.lower == interval.upper and most.startswith("at most"):
             return self.timed(most.replace("at most", "exactly"))
         least = describe_shortest(interval.lower, self.unit, above=written_lower(interval, self.unit))
-        texts = [f"at least {least.removesuffix(' or more')}" if least.endswith(" or more") else least] if interval.lower > 0 else []
+        texts = (
+            [f"at least {least.removesuffix(' or more')}" if least.endswith(" or more") else least]
+            if interval.lower > 0 or isinstance(interval.lower, plan.OpenNumber)
+            else []
+        )
         texts += [most] if most is not None else []
         return self.timed(" and ".join(texts)) if texts else "any time"
 
@@ -393,7 +398,7 @@ def _article(noun: str) -> str:
 
 
 def _number(count: int) -> str:
-    return NUMBERS[count] if count < len(NUMBERS) else str(count)
+    return str(count) if count >= len(NUMBERS) or isinstance(count, plan.OpenNumber) else NUMBERS[count]
 
 
 def _joined(sentences: Iterable[str]) -> str:

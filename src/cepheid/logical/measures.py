@@ -308,7 +308,7 @@ class MeasureBinder(ExpressionBinder):
         assert isinstance(found, Apply)
         bound = ExpressionBinder(self.context, self.scope).value(number)
         if isinstance(number, syntax.Parameter) and self.context.is_open(number):
-            return found
+            return dataclasses.replace(found, arguments=(*found.arguments, bound))
         whole = isinstance(bound, Literal) and isinstance(bound.value, int) and type_of(bound) == INT64
         if not whole or not isinstance(bound, Literal) or not isinstance(bound.value, int) or bound.value < 1:
             help_ = f"{name}(x.a, 2) is the value of the {'second' if name == 'first' else 'last but one'} event of x"

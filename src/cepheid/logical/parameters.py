@@ -20,6 +20,7 @@ from cepheid.language.values import duration_of
 from cepheid.language.words import write_name
 from cepheid.logical import constants
 from cepheid.logical.context import suggestion
+from cepheid.logical.plan import OpenNumber
 from cepheid.logical.types import Mismatch
 
 if TYPE_CHECKING:
@@ -111,12 +112,12 @@ def _checked(exact: Decimal) -> Decimal:
     return exact
 
 
-def count(context: Context, written: int | syntax.Parameter) -> int | None:
-    """A number of events, repetitions or matches, or the value of the parameter that stands for it; None while it is open."""
+def count(context: Context, written: int | syntax.Parameter, *, otherwise: int) -> int:
+    """A number of events, repetitions or matches, or the value of the parameter that stands for it; `otherwise` is what an open one counts as."""
     if not isinstance(written, syntax.Parameter):
         return written
     if context.is_open(written):
-        return None
+        return OpenNumber(otherwise, text_of(written))
     given = value_of(context, written)
     if not isinstance(given, int) or isinstance(given, bool):
         raise context.error(f"{_named(written)} is {shown(given)}, which is not a whole number", written.span, "give an int, 1 or more")

@@ -17,7 +17,7 @@ from cepheid.language.syntax import Strategy
 from cepheid.logical import parameters, plan, times, variables
 from cepheid.logical.context import suggestion
 from cepheid.logical.expressions import ExpressionBinder
-from cepheid.logical.plan import ANY_VARIABLE, Expression, Filter, Literal, Pattern
+from cepheid.logical.plan import ANY_VARIABLE, Expression, Filter, Literal, Open, Pattern
 from cepheid.logical.scopes import OuterScopes, Scope, hidden_variable, unknown_variable
 from cepheid.logical.variables import Summary
 from cepheid.records import record
@@ -173,12 +173,9 @@ class StructureBinder:
         return parameters.said(self.context, node.minimum, node.maximum)
 
     def _counts(self, node: syntax.Iterate) -> tuple[int, int | None]:
-        low, high = parameters.count(self.context, node.minimum), None
-        if node.maximum is not None:
-            high = parameters.count(self.context, node.maximum)
-            # What is open is taken as the least that fits.
-            return (1, high or 1) if low is None else (low, low if high is None else high)
-        return 1 if low is None else low, None
+        # What is open is taken as the least that fits.
+        low = parameters.count(self.context, node.minimum, otherwise=1)
+        return low, None if node.maximum is None else parameters.count(self.context, node.maximum, otherwise=max(low, 1))
 
     def project(self, node: syntax.Project) -> Pattern:
         """`PROJECT x, y (p)`."""
@@ -211,9 +208,7 @@ class StructureBinder:
         """A window around a bound pattern."""
         if isinstance(window, syntax.Interval):
             return plan.Within(pattern, times.interval(self.context, window, what="a time window"), span=node.span)
-        count = parameters.count(self.context, window.count)
-        if count is None:
-            count = times.MAX_STEPS
+        count = parameters.count(self.context, window.count, otherwise=times.MAX_STEPS)
         if count < 1:
             help_ = "the least is WITHIN 1 EVENTS: one position"
             said = parameters.said(self.context, window.count)
@@ -330,7 +325,7 @@ def _bind_filter(context: Context, pattern: Filter, around: OuterScopes) -> Patt
         binder.no_pattern_among((unbound.written for unbound in written), "AND")
     for unbound in written:
         condition = binder.condition(unbound.written)
-        if isinstance(condition, Literal):
+        if isinstance(condition, Literal) and not isinstance(condition.value, Open):
             if condition.value is True:
                 continue
             context.warn(

@@ -103,6 +103,8 @@ def value_phrase(expression: Expression) -> str:
 def literal_phrase(literal: plan.Literal) -> str:
     """A constant: a whole number without a point, a time as people write it."""
     value = literal.value
+    if isinstance(value, plan.Open):
+        return str(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE:
         return str(int(value))
     if pa.types.is_timestamp(literal.type) and value is not None:

@@ -157,6 +157,37 @@ class Derived(Expression):
         return f"start of the last {self.negated} that has {self.kind}" if self.number >= 0 else self.kind
 
 
+class Open(str):
+    """In the place of a constant, a parameter without a value, as sentences write it: `:limit`, `one of :names`."""
+
+    __slots__ = ()
+
+
+class OpenNumber(int):
+    """A parameter without a value in the place of a number of steps, events or repetitions: a number that is written as the parameter.
+
+    text: `:gap`. strict: whether it is no part of the interval that it bounds.
+    """
+
+    text: str
+    strict: bool
+
+    def __new__(cls, value: int, text: str, *, strict: bool = False) -> Self:
+        """`value` is what others compute with."""
+        made = super().__new__(cls, value)
+        made.text, made.strict = text, strict
+        return made
+
+    def __add__(self, other: int) -> Self:
+        return type(self)(int(self) + other, self.text, strict=self.strict)
+
+    def __sub__(self, other: int) -> Self:
+        return self + -other
+
+    def __str__(self) -> str:
+        return self.text
+
+
 @record
 class Literal(Expression):
     """A constant of a canonical type.
@@ -168,6 +199,11 @@ class Literal(Expression):
     value: object
     type: pa.DataType
     parameter: str = dataclasses.field(default="", compare=False, repr=False, kw_only=True)
+
+    @property
+    def known(self) -> bool:
+        """Whether it is a value: not NULL, and no parameter without one."""
+        return self.value is not None and not isinstance(self.value, Open)
 
 
 @record

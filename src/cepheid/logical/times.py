@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from cepheid.errors import LimitError
 from cepheid.language import syntax
 from cepheid.logical import parameters
-from cepheid.logical.plan import Interval
+from cepheid.logical.plan import Interval, OpenNumber
 from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
@@ -75,14 +75,18 @@ def absence(context: Context, duration: syntax.Duration | syntax.Parameter | syn
             raise context.error(f"{what} takes no lower bound", duration.span, "write FOR 10m, FOR [<= 10m] or FOR [< 10m]")
         found = interval(context, duration, what=what).upper
         assert found is not None
-        return found, _whole(None if duration.upper is None else steps(context, duration.upper, what=what))
-    length = _whole(steps(context, duration, what=what))
+        assert duration.upper is not None
+        exact = steps(context, duration.upper, what=what)
+        return found, found if exact is None else math.floor(exact)
+    exact = steps(context, duration, what=what)
+    length = _open(duration, 1) if exact is None else math.floor(exact)
     return length, length
 
 
-def _whole(length: Fraction | None) -> int:
-    """A duration in whole steps, rounded down; of an open parameter any."""
-    return 1 if length is None else math.floor(length)
+def _open(written: object, number: int, *, strict: bool = False) -> OpenNumber:
+    """What an open parameter counts as."""
+    assert isinstance(written, syntax.Parameter)
+    return OpenNumber(number, parameters.text_of(written), strict=strict)
 
 
 def interval(context: Context, written: syntax.Interval, *, what: str) -> Interval:
@@ -93,8 +97,10 @@ def interval(context: Context, written: syntax.Interval, *, what: str) -> Interv
     lower, upper = (None if bound is None else steps(context, bound, what=what) for bound in (written.lower, written.upper))
     least = 0 if lower is None else math.floor(lower) + 1 if written.lower_strict else math.ceil(lower)
     most = None if upper is None else math.ceil(upper) - 1 if written.upper_strict else math.floor(upper)
+    if lower is None and written.lower is not None:
+        least = _open(written.lower, 0, strict=written.lower_strict)
     if most is None and written.upper is not None:
-        most = MAX_STEPS
+        most = _open(written.upper, MAX_STEPS, strict=written.upper_strict)
     if most is not None and most < least:
         raise context.error(*_empty(context, written.span, lower, upper), *parameters.said(context, written.lower, written.upper))
     return Interval(least, most, span=written.span)

@@ -161,8 +161,8 @@ def convert(expression: Expression, kind: pa.DataType) -> Expression:
 
 
 def _convert_literal(literal: Literal, kind: pa.DataType) -> Literal:
-    if literal.value is None:
-        return Literal(None, kind, span=literal.span)
+    if not literal.known:
+        return Literal(literal.value, kind, span=literal.span)
     if kind == DOUBLE:
         return Literal(folding.finite(float(cast("int", literal.value))), kind, span=literal.span)
     return Literal(of_steps(math.floor(as_fraction(literal) / step(kind)), kind), kind, span=literal.span)
@@ -327,10 +327,10 @@ def compare(operator: str, left: Expression, right: Expression) -> Expression:
         kind = INT64
     if kind == BOOL and operator not in {"=", "!="}:
         raise Mismatch(f"booleans have no order: `{operator}` cannot compare them", "compare with = or !=")
-    if is_exact(kind) and is_exact(type_of(left)) and isinstance(right, Literal) and right.value is not None:
+    if is_exact(kind) and is_exact(type_of(left)) and isinstance(right, Literal) and right.known:
         if not isinstance(left, Literal):
             return _compare_exact(operator, left, right)
-        if left.value is not None:
+        if left.known:
             return Literal(folding.COMPARISONS[operator](as_fraction(left), as_fraction(right)), BOOL)
     return Apply(operator, unify((left, right), kind), BOOL)
 

@@ -21,7 +21,7 @@ from cepheid.engine.input.named_types import MANY_TYPES, NamedTypes
 from cepheid.engine.input.read import time_number
 from cepheid.engine.letters.pooled import POOLED_BITS
 from cepheid.engine.output.measures import attributes_of
-from cepheid.engine.plan.explain import keys_text, refusals_text, rows_text
+from cepheid.engine.plan.explain import keys_text, meaning_text, refusals_text, rows_text
 from cepheid.engine.run.batches import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.language.syntax import Consumption
@@ -493,6 +493,7 @@ class Plan:
         guarantee = compiled.guarantee
         made = ", ".join(definition.name for definition in compiled.plan.definitions)
         lines = {
+            "meaning": meaning_text(compiled.plan),
             "evaluation": f"{guarantee.evaluation}, in mapInArrow over sorted events",
             "events": f"{made} are made in the tasks, behind the shuffle" if made else "",
             "not used": refusals_text(compiled),

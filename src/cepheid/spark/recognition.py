@@ -203,7 +203,7 @@ class Recognition:
         return StreamPlan(Several.of(self.queries, self.names, self.options, frame))
 
     def explain(self, frame: DataFrame) -> str:
-        """What runs where for a DataFrame, as text; runs nothing."""
+        """What the query means, in sentences, and what runs where for a DataFrame, as text; runs nothing."""
         if frame.isStreaming:
             return self._stream(frame).describe()
         return Several.of(self.queries, self.names, self.options, frame).describe()

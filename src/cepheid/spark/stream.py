@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
 
-from cepheid.engine.plan.explain import evaluations_text, rows_text
+from cepheid.engine.plan.explain import evaluations_text, meaning_text, rows_text
 from cepheid.errors import InputError, SchemaError, SetupError
 from cepheid.records import record
 from cepheid.spark.batch import Plan, prepare, shuffle_tasks
@@ -216,9 +216,11 @@ class StreamPlan:
             + "; that time is its event time (decided_time)",
             "columns": ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self.output() if field.name != LATE),
         }
-        return "\n\n".join(
-            [rows_text(lines), *(f"{plan.query.text.strip()}\n{evaluations_text(plan.compiled)}" for plan in self.several.plans)]
+        each = (
+            f"{plan.query.text.strip()}\n{meaning_text(plan.compiled.plan)}\n{evaluations_text(plan.compiled)}"
+            for plan in self.several.plans
         )
+        return "\n\n".join([rows_text(lines), *each])
 
 
 def split(frame: DataFrame) -> tuple[DataFrame, DataFrame]:

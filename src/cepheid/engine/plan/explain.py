@@ -110,15 +110,21 @@ def _sections(query: Explained, schema: EventSchema | None) -> Iterator[tuple[st
         schema = likely_schema(query) if schema is None else schema
         plan = query.bound(schema)
     except (BindError, SchemaError) as error:
-        mistake = error if not guessed else error_of_all(query) if isinstance(error, BindError) else None
-        if mistake is not None:
-            raise mistake from None
-        missing = dict.fromkeys(node.name for node in parameters(query.tree) if node.name not in query.args)
-        way_out = "the values of all parameters, args={..}" if missing else "schema=, the Arrow schema of the events"
+        missing = any(node.name not in query.args for node in parameters(query.tree))
+        mistake = error_of_all(query) if guessed and isinstance(error, BindError) else None
+        if mistake is not None or not (guessed or missing):
+            raise mistake or error from None
+        if missing and schema is not None:
+            try:
+                yield "meaning", meaning_text(query.bound(schema, partial=True))
+            except BindError:  # of a guess the types may be wrong
+                if not guessed:
+                    raise
         yield from written
-        yield "schema", f"not known; for the other stages give {way_out}\n({error.fact})"
+        way_out = "the values of all parameters, args={..}" if missing else "schema=, the Arrow schema of the events"
+        yield "schema", f"{'not known' if guessed else 'given'}; for the other stages give {way_out}\n({error.fact})"
         return
-    yield "meaning", _paragraphs(meaning(plan))
+    yield "meaning", meaning_text(plan)
     yield from written
     if guessed:
         yield "schema", "not known; guessed: " + ", ".join(f"{name} {kind}" for name, kind in schema.attributes.items())
@@ -142,6 +148,11 @@ def _compiled_sections(query: Explained, plan: QueryPlan, schema: EventSchema) -
     yield "evaluation", evaluations_text(compiled)
 
 
+def meaning_text(plan: QueryPlan) -> str:
+    """What a query means, in sentences."""
+    return "\n".join(map(_wrapped, meaning(plan).split("\n")))
+
+
 def evaluations_text(compiled: Compiled) -> str:
     """`evaluation_text` of a query, behind those of its EVENT definitions."""
     return "\n\n".join([*_layers(compiled), evaluation_text(compiled)])
@@ -157,10 +168,6 @@ def _layers(compiled: Compiled) -> Iterator[str]:
 def _step(plan: QueryPlan, unit: int | None) -> str:
     keys = f" PARTITION BY {', '.join(plan.keys)}" if plan.keys else ""
     return describe(plan.pattern, unit=unit) + keys
-
-
-def _paragraphs(text: str) -> str:
-    return "\n".join(map(_wrapped, text.split("\n")))
 
 
 def _wrapped(text: str) -> str:
@@ -444,8 +451,19 @@ NAMES_SHOWN = 8
 """Queries of a family whose names an explanation lists."""
 
 
-def explain_queries(compiled: Mapping[str, Compiled]) -> Explanation:
-    """How several queries are evaluated together: which as one, by what events come to them, and which alone."""
+def explain_queries(compiled: Mapping[str, Compiled], stage: str | None = None) -> Explanation:
+    """What several queries mean, and how they are evaluated together: which as one, by what events come to them, and which alone.
+
+    stage: "meaning", the title of another section, or None for all. Raises InputError for an unknown one.
+    """
+    sections = dict(_sections_of_queries(compiled))
+    if stage is not None and stage not in sections:
+        known = f"there are {', '.join(sections)}"
+        raise InputError(f"there is no section {stage!r}", help=[*did_you_mean(stage, sections, quote="'"), known])
+    return Explanation(tuple(item for item in sections.items() if stage in (None, item[0])))
+
+
+def _sections_of_queries(compiled: Mapping[str, Compiled]) -> Iterator[tuple[str, str]]:
     joined, alone = families(compiled)
     conditions = {condition for family in joined for condition in family.shared}
     asked = [alphabet for each in alone.values() if not each.lags for alphabet in each.alphabets]
@@ -455,17 +473,20 @@ def explain_queries(compiled: Mapping[str, Compiled]) -> Explanation:
         "queries": f"{len(compiled):,}: {in_families:,} in {len(joined):,} famil{'y' if len(joined) == 1 else 'ies'}, {len(alone):,} alone",
         "conditions": f"{len(conditions):,} without constants of their own, each asked once per event",
     }
-    sections = [("together", rows_text(shared))]
+    others = {family.names[0]: len(family.names) - 1 for family in joined} | dict.fromkeys(alone, 0)
+    titles = {name: name + (f", and {more:,} more of its family with other constants" if more else "") for name, more in others.items()}
+    means = (f"{titles[name]}\n{textwrap.indent(meaning_text(each.plan), '  ')}" for name, each in compiled.items() if name in titles)
+    yield "meaning", "\n".join(means)
+    yield "together", rows_text(shared)
     for number, family in enumerate(joined, 1):
         names = ", ".join(family.names[:NAMES_SHOWN]) + (
             f" and {len(family.names) - NAMES_SHOWN:,} more" if len(family.names) > NAMES_SHOWN else ""
         )
         rows = {"queries": names, "events": "\n".join(_route(family, route) for route in family.routes)}
-        sections.append((f"family {number}", f"{rows_text(rows)}\n{evaluation_text(family.members[0])}"))
+        yield f"family {number}", f"{rows_text(rows)}\n{evaluation_text(family.members[0])}"
     for name, each in alone.items():
         why = alone_for(each) or "no other query has its shape; it reads the events that matter to it"
-        sections.append((f"alone: {name}", f"{rows_text({'why': why})}\n{evaluation_text(each)}"))
-    return Explanation(tuple(sections))
+        yield f"alone: {name}", f"{rows_text({'why': why})}\n{evaluation_text(each)}"
 
 
 def _route(family: Family, route: Route) -> str:
