@@ -1,12 +1,40 @@
-"""Constants in the text of an expression are those of the language: what a lint shows can be pasted."""
+"""The text of a plan is that of the language: patterns without conditions, and constants, so what a lint shows can be pasted."""
 
 from __future__ import annotations
 
+import dataclasses
+import random
+
 import pyarrow as pa
 import pytest
+from enough import Enough
 
 import cepheid
-from cepheid.logical.describe import describe_expression
+from cepheid.language.syntax import TimeModel
+from cepheid.logical import plan, tree
+from cepheid.logical.describe import describe, describe_expression
+from cepheid.testing import generators
+
+
+@pytest.mark.parametrize("unit", ["", "s"])
+@pytest.mark.parametrize("fragment", ["SUCCEEDING", "SUCCEEDING_GUARDED", "TIMED", "NEGATING", "STARTING"])
+def test_a_pattern_without_conditions_is_read_back(fragment, unit, cases, seed):
+    """Its keys too, and what THEN means."""
+    given = getattr(generators, fragment)
+    operators = tuple(each for each in given.operators if each[0] != "filter")
+    conditions = dict.fromkeys(("outer", "correlated", "many", "previous", "lag", "index"), False)
+    given = dataclasses.replace(given, operators=operators, unit=unit, consume=0.0, having=0.0, count=0.0, **conditions)
+    source, schema = random.Random(f"{seed}/{fragment}"), generators.TIMED_SCHEMA if unit else generators.SCHEMA
+    drawn = Enough(cases, **({"models": 3} if given.models else {}))
+    for _ in drawn:
+        query = cepheid.query(generators.random_query(source, fragment=given))
+        bound = query.bound(query.schema(schema))
+        if any(isinstance(part, plan.Filter) for part in tree.walk(bound.pattern)):
+            continue
+        text = describe(bound.pattern, unit=bound.schema.unit, keys=bound.partition_by)
+        again = cepheid.query(f"SELECT * WHERE {text}").bound(bound.schema)
+        assert (again.pattern, again.partition_by, again.model) == (bound.pattern, bound.partition_by, bound.model), f"{query.text}\n{text}"
+        drawn.seen["models"] += bound.model not in (None, TimeModel.CAYUGA)
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])

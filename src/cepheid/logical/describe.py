@@ -12,22 +12,28 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cepheid.logical import plan
+from cepheid.language.syntax import TimeModel
+from cepheid.logical import plan, tree
 from cepheid.logical.plan import Apply, Expression, Field, Interval, Pattern
 from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 UNITS = ((86_400_000_000_000, "d"), (3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 
 
-def describe(pattern: Pattern, *, unit: int | None = None) -> str:
-    """The text of a pattern on one line.
+def describe(pattern: Pattern, *, unit: int | None = None, keys: Sequence[str] = ()) -> str:
+    """The text of a pattern on one line, with PARTITION BY, and with TIME MODEL where THEN has another than the default.
 
     unit: nanoseconds in a step of the time column (`EventSchema.unit`), None for bare numbers. Linear in the pattern.
     """
-    return _Description(unit).pattern(pattern)
+    by = [f"PARTITION BY {', '.join(map(_name, keys))}"] if keys else []
+    models = {link.model for part in tree.walk(pattern) if isinstance(part, plan.Sequence) for link in part.links} - {
+        None,
+        TimeModel.CAYUGA,
+    }
+    return " ".join([_Description(unit).pattern(pattern), *by, *(f"TIME MODEL {model.value}" for model in models if model)])
 
 
 def describe_expression(expression: Expression) -> str:

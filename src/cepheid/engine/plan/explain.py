@@ -166,8 +166,7 @@ def _layers(compiled: Compiled) -> Iterator[str]:
 
 
 def _step(plan: QueryPlan, unit: int | None) -> str:
-    keys = f" PARTITION BY {', '.join(plan.keys)}" if plan.keys else ""
-    return describe(plan.pattern, unit=unit) + keys
+    return describe(plan.pattern, unit=unit, keys=plan.keys)
 
 
 def _wrapped(text: str) -> str:
