@@ -1,4 +1,7 @@
-"""The words of the kernel of guards: what each number that it reads and writes stands for. A room of `guards`."""
+"""The words of the kernel of guards: what each number that it reads and writes stands for. A room of `guards`.
+
+docs/theory/guards-kernel.md explains cells and nodes.
+"""
 
 from __future__ import annotations
 

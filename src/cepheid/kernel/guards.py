@@ -2,30 +2,11 @@
 """The kernel of automata with guards: letters and values of events in, matches out, over groups of partial matches that nobody visits one by one.
 
 One source that Cython compiles and CPython also runs as it is; `cepheid.engine.evaluations.guarded_run` drives it (exit codes as in
-`cepheid.kernel.match`). docs/decisions/0004-guards.md, "The kernel", has the design.
+`cepheid.kernel.match`). docs/theory/guards-kernel.md says how it works, with an example; docs/decisions/0004-guards.md says why.
 
-A CELL is a marked event at the end of some partial matches: `width` words in ring 1 of its partition's block, with a number that grows for ever.
-A link is the number of a cell; one before the ring's head is freed, which means that all below it has expired, or that no match can go on from it.
-[C_POSITION, C_START] position of the event, and the greatest start of a match below. [C_CHILD] what it goes on from: the entries of a list from the
-child on that pass some tests (-1: the match starts here). [C_REST] the next cell of the same entry. [C_KIND] its label, the macro state that it
-enters (+ 1; 0: none), and the number of its FORM, which says what list and what tests. [C_BOUNDS ..] two bounds per test of its form. Then the values
-of the slots of its macro state; [C_NULLS] says which of them are NULL. A key is (start, number); keys of cells are all different.
-
-An ENTRY is what one event puts into one group: a cell, and by falling keys those behind its C_REST. It stands in one LIST for each index of its
-macro state: all entries, or those with equal values in some slots. A list goes from its newest entry backwards, and is never changed. So a child is
-one number, whatever comes later. A NODE, `node_width` words of the cell per index, links it: to the entry before, and over a whole TREE of 2^k - 1
-entries that begins with the node itself (skew-binary jumps, E. W. Myers 1983: the trees of a list are perfect, in preorder). Of its tree a node knows
-which entry has the greatest key, and per tested slot the least and the greatest value. So the newest entry that passes a test is found in O(log n);
-of several tests each leaves out trees, which is O(n) at worst. Where keys do not rise along the list (its node says so), entries come by falling keys
-out of a queue of trees.
-
-GROUPS: where an event keeps values that partial matches have kept so far (they are CARRIED), it makes a cell for each group of equal values, and an
-index has a list for each. The last word but one of a node leads to the entry that came before it in the list by what else is equal. So that leads
-from the newest entry to all groups; entries that are no longer the newest of their group are left out by whoever walks there (`find_groups`).
-
-HASH: beside a ring of c cells stands a table of c lists: the newest entry (number and index) of a list whose key has this hash; the last word
-of its node leads to the entry of the next list, and says of an entry that is not the newest that it is none (SUPERSEDED). Chains go from newer to
-older numbers: they end where cells are freed. The table is made anew when the ring has grown.
+Its rooms, by the life of an event: `run` here skips, and makes room; `_guards_ask` finds what an event goes on from, in lists (`_guards_lists`) that
+are found by equal values (`_guards_hash`); `_guards_enter` puts its cells there; `_guards_give` gives matches, counted or compared by
+`_guards_count`. `_guards_layout` names all words.
 """
 
 from __future__ import annotations

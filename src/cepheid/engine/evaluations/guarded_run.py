@@ -1,7 +1,7 @@
 """All matches of a program with guards, a sample of them, or their number, by the kernel of guards: its state, in blocks, and its driver.
 
 Comes in: letters, and the words of the values that guards read. Goes out: matches, in the order of `guarded.Guarded`, which does the same in plain
-Python for every program. `guarded` and `guarded_counts` pick the kernel where it knows enough; its docstring says what a block holds.
+Python for every program. `guarded` and `guarded_counts` pick the kernel where it knows enough; docs/theory/guards-kernel.md says what a block holds.
 """
 
 from __future__ import annotations
