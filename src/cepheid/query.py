@@ -446,18 +446,19 @@ class Query:
         schema: pa.Schema | EventSchema | None = None,
         type: str | None = None,  # noqa: A002 - public word
         time: str | None = None,
+        title: str | None = None,
     ) -> Any:
         """The automaton as a drawing, one for each EVENT definition, too; what no automaton says stands below it: windows, keys, absences.
 
         format: "svg", "mermaid" or "dot". schema: the schema of the events; without it, attributes get the types that the query seems to want. type,
-        time: as for `run`. Raises InputError for another format, and as `schema` and `compiled`.
+        time: as for `run`. title: a line above the drawing. Raises InputError for another format, and as `schema` and `compiled`.
         """
         from cepheid.engine.plan.likely_schema import likely_schema
         from cepheid.viz.graph import draw_panels
         from cepheid.viz.panels import panels
 
         compiled = self.compiled(likely_schema(self) if schema is None else self.schema(schema, type=type, time=time))
-        return draw_panels(panels(compiled), format=format)
+        return draw_panels(panels(compiled), format=format, title=title)
 
     def explore(
         self,

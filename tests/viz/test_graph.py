@@ -259,6 +259,30 @@ def test_dot_and_mermaid(format_: str, expected: str) -> None:
     assert query.draw(format_) == expected
 
 
+def test_a_title_stands_above() -> None:
+    """In all formats, above all panels; it is the name of the drawing too."""
+    for text in ("SELECT * WHERE A AS x WITHIN 5s", "EVENT E(n) AS (SELECT count(A) WHERE A ; A) SELECT * WHERE E ; B"):
+        query = cepheid.query(text)
+        root = ET.fromstring(query.draw(title='Pairs & "more"'))
+        first, *others = root.iter(SVG + "text")
+        assert first.text == root.get("aria-label") == 'Pairs & "more"'
+        plain = ET.fromstring(query.draw())
+        heights = [float(each.attrib["viewBox"].split()[3]) for each in (root, plain)]
+        assert heights[0] > heights[1]
+        assert [each.text for each in others] == [each.text for each in plain.iter(SVG + "text")]
+        assert query.draw("mermaid", title='Pairs & "more"').splitlines()[:4] == [
+            "---",
+            'title: "Pairs & \\"more\\""',
+            "---",
+            "flowchart LR",
+        ]
+        assert query.draw("dot", title='Pairs & "more"').splitlines()[4:7] == [
+            '  label="Pairs & \\"more\\""',
+            "  labelloc=t",
+            "  subgraph cluster_1 {",
+        ]
+
+
 def test_hidden_marks_and_no_marks_are_told_apart() -> None:
     automaton = Automaton(
         3,

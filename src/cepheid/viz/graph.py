@@ -83,9 +83,9 @@ def draw(
 ) -> Drawing:
     """The drawing of an automaton.
 
-    format: one of `FORMATS`. title: the text for screen readers and pointers (default: the size of the automaton). absences: what must not follow a
-    match, in words. caption: a line below it. Raises InputError for another format, LimitError for an SVG of more than `MAX_DRAWN_STATES` states or
-    `MAX_DRAWN_LINKS` edges. Equal automata give equal drawings.
+    format: one of `FORMATS`. title: a line above the drawing, and its name for screen readers (default name: the size of the automaton). absences:
+    what must not follow a match, in words. caption: a line below it. Raises InputError for another format, LimitError for an SVG of more than
+    `MAX_DRAWN_STATES` states or `MAX_DRAWN_LINKS` edges. Equal automata give equal drawings.
     """
     return draw_panels([Panel(automaton, caption=caption, absences=absences)], format=format, title=title)
 
@@ -97,7 +97,7 @@ def draw_panels(panels: Sequence[Panel], *, format: str = "svg", title: str | No
             f"there is no drawing format {format!r}",
             help=[*did_you_mean(format, FORMATS, quote="'"), f"the formats are {', '.join(map(repr, FORMATS))}"],
         )
-    return Drawing(FORMATS[format](panels, title or _sizes(panels)))
+    return Drawing(FORMATS[format](panels, _sizes(panels), title))
 
 
 def _sizes(panels: Sequence[Panel]) -> str:
@@ -265,8 +265,9 @@ def _state_size(node: int, drawn: Diagram, lines: Sequence[Sequence[Line]]) -> l
     return layout.Size(width, above, below)
 
 
-def _svg(panels: Sequence[Panel], name: str) -> Drawing:
-    body, width, top = list[str](), 0.0, MARGIN
+def _svg(panels: Sequence[Panel], name: str, title: str | None) -> Drawing:
+    heading = svg.Heading(title)
+    body, width, top = heading.body(MARGIN), heading.width, MARGIN + heading.height
     for panel in panels:
         inside, inside_width, height = _panel(panel)
         body.append(svg.element("g", "\n".join(["", *inside, ""]), transform=f"translate({svg.number(MARGIN)} {svg.number(top)})"))
@@ -276,7 +277,7 @@ def _svg(panels: Sequence[Panel], name: str) -> Drawing:
     return svg.document(
         max(width, *(svg.text_width(line, NOTE_SIZE) for line in legend)) + 2 * MARGIN,
         top + LEADING * len(legend) + MARGIN / 2,
-        name=name,
+        name=title or name,
         description=" ".join(map(_described, panels)),
         body=body,
     )
@@ -535,5 +536,5 @@ def _port(laid: Scene, state: int, offset: float, *, side: float) -> Point:
     return x + side * math.sqrt(laid.radius(state) ** 2 - offset**2), y + offset
 
 
-FORMATS: dict[str, Callable[[Sequence[Panel], str], str]] = {"svg": _svg, "mermaid": markup.mermaid, "dot": markup.dot}
-"""The formats of `draw`, each with its function of (panels, name)."""
+FORMATS: dict[str, Callable[[Sequence[Panel], str, str | None], str]] = {"svg": _svg, "mermaid": markup.mermaid, "dot": markup.dot}
+"""The formats of `draw`, each with its function of (panels, name, title)."""

@@ -7,6 +7,7 @@ has a waiting loop.
 
 from __future__ import annotations
 
+import json
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,11 @@ LINE_WIDTH = 40
 """Characters of a line of a note."""
 
 
-def dot(panels: Sequence[Panel], name: str) -> str:
-    """A Graphviz graph; several panels are clusters in it."""
-    lines = ["digraph cepheid {", "  rankdir=LR", f"  tooltip={_dot_text(name)}", "  node [shape=circle]"]
-    if len(panels) == 1:
+def dot(panels: Sequence[Panel], name: str, title: str | None = None) -> str:
+    """A Graphviz graph; several panels, and one with a title above it, are clusters in it."""
+    lines = ["digraph cepheid {", "  rankdir=LR", f"  tooltip={_dot_text(title or name)}", "  node [shape=circle]"]
+    lines += [f"  label={_dot_text(title)}", "  labelloc=t"] if title else []
+    if len(panels) == 1 and not title:
         lines += _dot_panel(panels[0], "")
     else:
         for number, panel in enumerate(panels, 1):
@@ -94,9 +96,10 @@ def _dot_text(text: str) -> str:
     return f'"{svg.printable(escaped)}"'
 
 
-def mermaid(panels: Sequence[Panel], name: str) -> str:
+def mermaid(panels: Sequence[Panel], name: str, title: str | None = None) -> str:
     """A Mermaid flowchart; several panels are subgraphs of it, and so is one with a caption."""
-    lines = ["flowchart LR", f"  accTitle: {svg.printable(name)}"]
+    lines = ["---", f"title: {json.dumps(svg.printable(title), ensure_ascii=False)}", "---"] if title else []
+    lines += ["flowchart LR", f"  accTitle: {svg.printable(title or name)}"]
     for number, panel in enumerate(panels, 1):
         prefix = f"p{number}_" if len(panels) > 1 else ""
         heading = ": ".join(filter(None, (panel.name, panel.caption)))

@@ -21,6 +21,9 @@ ACCENT = "#3d7fc4"
 COLOURS = (ACCENT, "#c46a1b", "#2e8b57", "#b0578d", "#8a7a1f", "#7a6fc9", "#c4504b", "#1f8a99")
 """For what has to be told apart, in order; contrast with white and with black is at least 3."""
 
+TITLE_SIZE = 14.0
+TITLE_HEIGHT = 24.0
+
 FONT = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 ADVANCE = 0.61
 """Width of a character of a monospaced font, in font sizes; of the usual ones none is wider."""
@@ -100,6 +103,20 @@ def title(text: str) -> str:
 def words(x: float, y: float, content: str, *, size: float, anchor: str = "middle", fill: str = INK, **more: object) -> str:
     """One line of text with its baseline at y."""
     return element("text", escaped(content), x=x, y=y, font_size=size, text_anchor=anchor, fill=fill, **more)
+
+
+class Heading:
+    """A line above a drawing, or none. height: what it takes; width: of its text."""
+
+    def __init__(self, text: str | None) -> None:
+        self._text = text or ""
+        self.height, self.width = (TITLE_HEIGHT, text_width(text, TITLE_SIZE)) if text else (0.0, 0.0)
+
+    def body(self, margin: float) -> list[str]:
+        """Its elements; margin: of the drawing."""
+        if not self._text:
+            return []
+        return [words(margin, margin + TITLE_SIZE, self._text, size=TITLE_SIZE, anchor="start", font_weight="bold")]
 
 
 def document(width: float, height: float, *, name: str, description: str, body: list[str]) -> Drawing:

@@ -40,7 +40,6 @@ MOST_LANES = 4
 """Lanes of a row: dots that would cover each other stand below each other, up to so many."""
 
 FONT_SIZE = 12.0
-TITLE_SIZE = 14.0
 MARGIN = 12.0
 NAME_WIDTH = 32
 """Characters of a row's name and of a variable's."""
@@ -107,13 +106,12 @@ class _Timeline:
 
     def drawing(self, name: str, rest: int, *, title: str | None) -> Drawing:
         """The SVG; rest: how many matches are not drawn. title: the line above it."""
-        above = ROW if title else 0.0
-        legend, legend_width, lines = self.legend(MARGIN + above)
-        top = MARGIN + above + ROW * (lines + 1)
+        heading = svg.Heading(title)
+        legend, legend_width, lines = self.legend(MARGIN + heading.height)
+        top = MARGIN + heading.height + ROW * (lines + 1)
         heights = [ROW + LANE * max(lanes) for lanes in self.lanes]
         tops = [top, *(top + np.cumsum(heights)).tolist()]
-        body = [svg.words(MARGIN, MARGIN + FONT_SIZE, title, size=TITLE_SIZE, anchor="start", font_weight="bold")] if title else []
-        body += [*legend, *self.scale(top, tops[-1])]
+        body = [*heading.body(MARGIN), *legend, *self.scale(top, tops[-1])]
         body += [self.row(index, at + ROW / 2) for index, at in enumerate(tops[:-1])]
         bottom = tops[-1] + ROW / 2
         if rest:
@@ -122,7 +120,7 @@ class _Timeline:
             )
             bottom += ROW
         half = max(svg.text_width(text, TEXT_SIZE) for _, text in self.axis.ticks()) / 2
-        width = max(self.axis.left + WIDTH + max(half, DOT), legend_width, svg.text_width(title or "", TITLE_SIZE)) + MARGIN
+        width = max(self.axis.left + WIDTH + max(half, DOT), legend_width, heading.width) + MARGIN
         description = "; ".join(self.said(index) for index in range(len(self.names)))
         return svg.document(width, bottom + MARGIN / 2, name=name, description=description, body=body)
 
