@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from enough import Enough
 
 import cepheid
 from cepheid.engine.input.lags import lagged_table
 from cepheid.engine.letters.words import predicates_of
+from cepheid.engine.output.origins import NOWHERE
 from cepheid.language import syntax
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.plan import lags_in
+from cepheid.notebook.exploring import held_of
 from cepheid.play import machine, steps
 from cepheid.play.inputs import Given
 from cepheid.play.steps import steps_of
@@ -179,6 +182,27 @@ def test_what_is_made_at_the_end_begins_where_its_match_does() -> None:
     query = cepheid.query("EVENT Q(n) AS (SELECT count(a) AS n WHERE A AS a ; B NOT FOLLOWED BY C FOR 5) SELECT * WHERE Q")
     _, _, begins = machine._with_made(query, Given(events("A1 C2 C3 C4 C9 C10 C11 B12 B13"), None, None))
     assert begins.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 0, 9, 0]
+
+
+def test_what_is_made_begins_where_its_match_does_up_to_any_time(seed: int, cases: int) -> None:
+    """Also where it is undecided by then: as if all that has come were all that comes."""
+    how = {"type": None, "time": None, "sort": False, "null_keys": "drop", "order": ()}
+    fragment = dataclasses.replace(LAYERED, absence=0.6, from_start=0.3)
+    drawn = Enough(cases // 10, draws(fragment, seed=seed), undecided=3)
+    for case in drawn:
+        if not (case.query.tree.definitions and len(case.events)):
+            continue
+        until = case.random("until").choice(case.events["ts"].to_pylist())
+        cut = case.events.filter(pc.less_equal(case.events["ts"], until))
+        if matches_up_to(MOST, case.query, case.events, until=until) is None:
+            continue
+        given = held_of(case.query, case.events, how | {"until": until})
+        read, rows, begins = machine._with_made(case.query, given)
+        ended, _, wanted = machine._with_made(case.query, held_of(case.query, cut, how | {"until": "end"}))
+        assert (read["type"].to_pylist(), begins.tolist()) == (ended["type"].to_pylist(), wanted.tolist()), f"until={until}\n{case}"
+        made = [place for place, row in enumerate(rows) if row == NOWHERE]
+        found = case.query.run(case.events, until=until).undecided
+        drawn.seen["undecided"] += bool(len(found)) and any(begins[place] != place for place in made)
 
 
 # --------------------------------------------------------------------------------------------------------- what decides what is live

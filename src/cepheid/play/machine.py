@@ -70,12 +70,13 @@ def _with_made(query: cepheid.Query, given: Given) -> tuple[pa.Table, Sequence[i
 
     Returns them, the row of each in what is shown, `NOWHERE` of what is made, and for each the row of these events with which it begins.
     """
-    # Each event is a match by itself, and begins where the event does.
+    # Each event is a match by itself, and begins where the event does. In one partition positions are rows, also those of what is undecided.
     tree = dataclasses.replace(
         query.tree,
         pattern=syntax.Named(syntax.Type(None), "event"),
         strategy=Strategy.ALL,
         targets=None,
+        partition_by=(),
         partition_within=None,
         having=None,
         consume=Consumption.NONE,
@@ -84,10 +85,8 @@ def _with_made(query: cepheid.Query, given: Given) -> tuple[pa.Table, Sequence[i
     )
     asked = {parameter.name for parameter in parameters(tree)}
     every = cepheid.query(tree, args={name: value for name, value in query.args.items() if name in asked})
-    # Nothing follows: else what a definition makes at the end would be undecided, and those matches have rows of their own.
-    until = given.options.get("until")
-    options = {**given.options, "until": "end" if until is None else until}
-    found = every.run(given.events, max_bytes=MAX_LISTED_BYTES, **options)
+    found = every.run(given.events, max_bytes=MAX_LISTED_BYTES, **given.options)
     begins = np.arange(found.events.num_rows)
-    begins[found.end_rows] = found.start_rows
+    for marks in (found.marks, found.undecided.marks):
+        begins[marks.positions[marks.offsets[1:] - 1]] = marks.positions[marks.offsets[:-1]]
     return found.events, found.known_origin.numbers_of(np.arange(found.events.num_rows)).tolist(), begins
