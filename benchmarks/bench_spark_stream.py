@@ -34,7 +34,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 import cepheid
 import circumstances
 from cepheid.spark import local_session, on, operator, stream
-from cepheid.spark.tasks.packing import BLOB
+from cepheid.spark.tasks.visits import BLOB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -111,3 +111,21 @@ def test_the_kernels_return_between_events_and_nothing_changes(name, monkeypatch
     monkeypatch.setattr(running, "BUDGET", 0)
     assert list(query.run(few)) == wanted
     assert paused > 5
+
+
+def test_nothing_is_being_read_after_an_interruption(monkeypatch):
+    """Until the next batch, whose progress would begin where this one was left."""
+    text, events = LONG["keys"]
+    monkeypatch.setattr(running, "BUDGET", 0)
+    recognizer = cepheid.query(text).recognizer(events.schema)
+    read = []
+
+    def interrupt(_):
+        read.append(recognizer.passed)
+        if read[-1]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(running.KernelEvaluation, "_go_on", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        recognizer.push(events.slice(0, 100))
+    assert recognizer.passed == 0 < read[-1]

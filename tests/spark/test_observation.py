@@ -18,7 +18,7 @@ import cepheid
 from cepheid.errors import InputError
 from cepheid.spark import Listener, on, replay, why
 from cepheid.spark.observation import asked_for, figures, instant, line, reason, size, span
-from cepheid.spark.tasks.buckets import COUNTS
+from cepheid.spark.tasks.visits import COUNTS
 
 RECORDED = json.loads((Path(__file__).parent / "progress.json").read_text(encoding="utf-8"))
 """The progress of small streams, as Spark 4.3 gave it, by what happens in them (without what no figure needs)."""

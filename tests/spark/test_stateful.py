@@ -24,8 +24,9 @@ from cepheid.errors import LimitError, SnapshotError
 from cepheid.logical.measures import POSITION_COLUMNS
 from cepheid.spark.tasks import buckets as stateful
 from cepheid.spark.tasks.buckets import Bucket
-from cepheid.spark.tasks.packing import BLOB, BUCKET, SEAL, pack, unpack
+from cepheid.spark.tasks.packing import pack, unpack
 from cepheid.spark.tasks.unit import Unit
+from cepheid.spark.tasks.visits import BLOB, BUCKET, SEAL
 from cepheid.spark.tasks.worker import LETTER, TIME, Task, pack_schema
 from cepheid.testing.differential import fits, matches_up_to
 from cepheid.testing.fragments import fragments

@@ -84,7 +84,7 @@ def _sums_compared(condition: Apply, variables: set[str]) -> tuple[Apply, ...] |
 
 
 def _parts(pattern: Pattern) -> Iterator[Pattern]:
-    """A pattern and those below it, as `tree.walk`, but without negated ones: no event of these is in a match."""
+    """A pattern and those below it, without negated ones, which `tree.walk` has too: no event of these is in a match."""
     yield pattern
     for part in operands(pattern):
         yield from _parts(part)

@@ -21,7 +21,7 @@ from cepheid.errors import InputError, quoted
 from cepheid.records import record
 from cepheid.spark.recognition import Recognition
 from cepheid.spark.tasks.bounds import LAST_TIME, YEARS
-from cepheid.spark.tasks.buckets import COUNTS
+from cepheid.spark.tasks.visits import COUNTS
 from cepheid.spark.translation import cepheid_error
 from cepheid.spark.watermark import LEFT_OUT
 

@@ -14,6 +14,8 @@ from pyspark.sql import Row
 from pyspark.sql import types as spark_types
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from cepheid.spark.tasks.visits import BLOB, COUNTS, SEAL
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -27,6 +29,15 @@ MOMENT = "moment"
 """The event time of a row: the least one of its blob's matches."""
 
 EPOCH = dt.datetime.fromtimestamp(0, dt.UTC)
+STEP = spark_types.StructType(
+    [
+        spark_types.StructField(MOMENT, spark_types.TimestampType()),
+        spark_types.StructField(BLOB, spark_types.BinaryType()),
+        *(spark_types.StructField(name, spark_types.LongType()) for name in COUNTS),
+    ]
+)
+"""What the operator gives: rows with a blob of matches, and one row with the counts of each visit."""
+
 STATE = spark_types.StructType([spark_types.StructField("bytes", spark_types.BinaryType())])
 
 
@@ -51,7 +62,6 @@ class BucketProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
         """The events of a micro-batch."""
         from cepheid.engine.memory.container import table_of
-        from cepheid.spark.tasks.packing import BLOB, SEAL
 
         if key[0] == SEAL:
             self._check_seal()
@@ -76,8 +86,7 @@ class BucketProcessor(StatefulProcessor):
             bucket.check_seal(bytes(stored[0]))
 
     def _step(self, tables: list[pa.Table], timers: Any, expired: int | None) -> Iterator[Row]:
-        from cepheid.spark.tasks.buckets import COUNTS, Bucket
-        from cepheid.spark.tasks.packing import BLOB
+        from cepheid.spark.tasks.buckets import Bucket
 
         bucket = Bucket(self.unit)
         stored = self.state.get()

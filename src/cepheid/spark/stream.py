@@ -27,12 +27,13 @@ from cepheid.errors import InputError, SchemaError, SetupError
 from cepheid.records import record
 from cepheid.spark.batch import Plan, prepare, shuffle_tasks
 from cepheid.spark.columns import nullable
-from cepheid.spark.operator import MOMENT, BucketProcessor
+from cepheid.spark.operator import MOMENT, STEP, BucketProcessor
 from cepheid.spark.source import WATERMARK, arrow_schema
 from cepheid.spark.tasks.bounds import YEARS
-from cepheid.spark.tasks.buckets import COUNTS, DECIDED
-from cepheid.spark.tasks.packing import BLOB, BUCKET, pack, unpack
+from cepheid.spark.tasks.buckets import DECIDED
+from cepheid.spark.tasks.packing import pack, unpack
 from cepheid.spark.tasks.renewal import depends_on_all
+from cepheid.spark.tasks.visits import BLOB, BUCKET, COUNTS
 from cepheid.spark.watermark import with_watermark
 
 if TYPE_CHECKING:
@@ -54,15 +55,6 @@ LATE = "late"
 
 OBSERVED = "cepheid"
 """The name under which a stream's counts are observed."""
-
-STEP = spark_types.StructType(
-    [
-        spark_types.StructField(MOMENT, spark_types.TimestampType()),
-        spark_types.StructField(BLOB, spark_types.BinaryType()),
-        *(spark_types.StructField(name, spark_types.LongType()) for name in COUNTS),
-    ]
-)
-"""What the stateful operator gives: rows with a blob of matches, and one row with the counts of each visit."""
 
 
 @record(slots=False)

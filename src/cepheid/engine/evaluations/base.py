@@ -417,9 +417,11 @@ class KernelEvaluation(Keeping, KernelLoop):
         letters = self._begin(events)
         self._set("row", 0)
         self._reading = True
-        yield from self._read(letters, events.times, events.cuts, rows, *more, continued=events.continued)
-        yield from self._taken()
-        self._reading = False
+        try:
+            yield from self._read(letters, events.times, events.cuts, rows, *more, continued=events.continued)
+            yield from self._taken()
+        finally:
+            self._reading = False
 
     def expire(self, time: int) -> Array:
         """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).

@@ -77,17 +77,12 @@ class Step:
     """What one visit of a bucket gives.
 
     rows: blobs of rows, each with the time (microseconds) at which the first of them is decided; late events, where they are asked for, are
-    rows too. counts: see `COUNTS`. deadline: the least watermark (milliseconds) at which the bucket has to be looked at again, None: never.
+    rows too. counts: see `visits.COUNTS`. deadline: the least watermark (milliseconds) at which the bucket has to be looked at again, None: never.
     """
 
     rows: list[tuple[int, bytes]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     deadline: int | None = None
-
-
-COUNTS = ("events", "late", "matches", "waiting", "keys", "state_bytes")
-"""What a visit counts: events that came, of these too late; matches given; then what is there after it: events that wait for the watermark, keys
-with state, bytes of the state."""
 
 
 class Bucket:

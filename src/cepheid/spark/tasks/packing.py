@@ -15,17 +15,12 @@ from cepheid.engine.letters.values import one_chunk, plain, raw
 from cepheid.engine.memory.container import table_bytes
 from cepheid.spark.tasks.bounds import LAST_TIME
 from cepheid.spark.tasks.rows import BYTES_PER_PIECE, ROWS_PER_PIECE
+from cepheid.spark.tasks.visits import BLOB, BUCKET, SEAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cepheid.engine.memory.pools import Array
-
-BUCKET, BLOB = "bucket", "blob"
-"""Columns of the packed rows: the bucket of the key, and its events."""
-
-SEAL = -1
-"""The bucket that every micro-batch with events visits: its state says what the other states are of."""
 
 PACK_ROWS, PACK_BYTES = 1 << 18, 1 << 26
 """Events that a task collects before it hands its blobs on, and their bytes: what it holds in memory."""
