@@ -64,8 +64,11 @@ def timeline(matches: Matches, *, limit: int = SHOWN, title: str | None = None, 
         f" of {len(matches):,}" if len(drawn) < len(matches) else ""
     )
     if not len(drawn):
-        body = [svg.words(MARGIN, MARGIN + FONT_SIZE, "no matches", size=FONT_SIZE, anchor="start")]
-        return svg.document(2 * MARGIN + 120, 2 * MARGIN + FONT_SIZE, name=name, description="no matches", body=body)
+        heading = svg.Heading(title)
+        height = MARGIN + heading.height + FONT_SIZE
+        body = [*heading.body(MARGIN), svg.words(MARGIN, height, "no matches", size=FONT_SIZE, anchor="start")]
+        width = 2 * MARGIN + max(120, heading.width)
+        return svg.document(width, height + MARGIN, name=name, description="no matches", body=body)
     return _Timeline.of(drawn, relative=align == "start").drawing(name, len(matches) - len(drawn), title=title)
 
 
