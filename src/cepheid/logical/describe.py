@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from cepheid.language.syntax import TimeModel
 from cepheid.logical import plan, tree
+from cepheid.logical.folding import INT64_MAX, INT64_MIN
 from cepheid.logical.plan import Apply, Expression, Field, Interval, Pattern
 from cepheid.schema import NANOSECONDS
 
@@ -65,7 +66,7 @@ def describe_shortest(steps: int, unit: int | None, *, above: int) -> str:
 
 
 def describe_bounds(interval: Interval, unit: int | None) -> str:
-    """What a difference of times has to be: `<= 5s`, `>= 1s`, `in [1s, 5s]`; unit: see `describe`."""
+    """What a difference of times has to be: `<= 5s`, `>= 1s`, `in [1s, 5s]`; a bound that each int64 meets is none. unit: see `describe`."""
     text = _Description(unit).interval(interval)
     return text[1:-1] if "," not in text else f"in {text}"
 
@@ -103,9 +104,9 @@ class _Description:
         return self.unit is not None and self.unit < NANOSECONDS["s"] and beside >= 0 and beside % 1_000 == 0 and steps % 1_000 != 0
 
     def interval(self, interval: Interval) -> str:
-        if interval.upper is None:
+        if interval.upper in (None, INT64_MAX):
             return f"[{self.lower(interval.lower)}]"
-        if interval.lower == 0:
+        if interval.lower in (0, INT64_MIN):
             return f"[{self.upper(interval.upper)}]"
         bounds = self.lower(interval.lower), self.upper(interval.upper)
         if all(bound[:2] in (">=", "<=") for bound in bounds):

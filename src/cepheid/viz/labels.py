@@ -191,7 +191,7 @@ def _test(automaton: Automaton, bit: int) -> str:
     return describe_expression(automaton.predicates[bit].condition)
 
 
-STORED = re.compile(r"\((?!(?:start|position|place|events) )(\w+) of (\w+)\)")
+STORED = re.compile(r"\((?!(?:start|position|place|events) )(\$?\w+) of (\w+)\)")
 """A register with an attribute of one variable, as guards write it."""
 
 
