@@ -21,8 +21,8 @@ ACCENT = "#3d7fc4"
 COLOURS = (ACCENT, "#c46a1b", "#2e8b57", "#b0578d", "#8a7a1f", "#7a6fc9", "#c4504b", "#1f8a99")
 """For what has to be told apart, in order; contrast with white and with black is at least 3."""
 
-TITLE_SIZE = 14.0
-TITLE_HEIGHT = 24.0
+TITLE_SIZE, TITLE_HEIGHT, TITLE_BASELINE = 14.0, 24.0, 12.0
+"""Of the line above a drawing: its letters, what it takes, and where they stand in that."""
 
 FONT = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 ADVANCE = 0.61
@@ -116,7 +116,7 @@ class Heading:
         """Its elements; margin: of the drawing."""
         if not self._text:
             return []
-        return [words(margin, margin + TITLE_SIZE, self._text, size=TITLE_SIZE, anchor="start", font_weight="bold")]
+        return [words(margin, margin + TITLE_BASELINE, self._text, size=TITLE_SIZE, anchor="start", font_weight="bold")]
 
 
 def document(width: float, height: float, *, name: str, description: str, body: list[str]) -> Drawing:
