@@ -2,14 +2,14 @@
 
 A COMPARISON has one variable on each side: `y.price * 2 > x.price + 1` keeps `price + 1` of x, or `price * 2` of y, whichever comes first. A set
 keeps what the other side needs (`GATHERED`). A DIFFERENCE of times or positions that is compared with a constant is one, too: `y.$time - x.$time < 9`
-asks whether it lies in an interval.
+asks whether it lies in an interval. What computes with both variables is asked of each value that is kept (`computing`).
 
 A condition over two variables can be made of these by AND, OR and NOT (`alternatives`). It is decided at the later of two events, where the values of
 both are known. So it is a disjunction there: each alternative is a move of its own, to the same state, and asks its comparisons. What the condition
 says of one variable alone is a comparison too: with TRUE, which stands for the other variable. So nothing is asked where the other one has no event.
 
-For every choice of events one alternative holds, not one alternative for every choice. So one event of each variable must be compared; `Single` says
-whether that is so.
+For every choice of events one alternative holds, not one alternative for every choice. So one event of each variable must be compared
+(`are_single`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from cepheid.automata.computing import operands, variables
 from cepheid.automata.correlation import BEGIN, KEEP, NEXT, marked
-from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now, Store
-from cepheid.logical.plan import Apply, Index, Interval, Literal, Time, leaves, localize
+from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Now, Store
+from cepheid.logical.plan import Apply, Index, Interval, Literal, Time, localize
 from cepheid.logical.types import FLIPPED, NEGATED
 from cepheid.records import record
 
@@ -57,6 +58,9 @@ class Side:
 Sides = tuple[tuple["Variable", Side], ...]
 """A comparison: both of its variables, each with its side."""
 
+Atom = Sides | Apply
+"""What an alternative asks: a comparison of two sides, or one that computes with both."""
+
 
 def sides(condition: Expression) -> Sides | None:
     """The sides of a comparison with one variable on each; None for other conditions."""
@@ -81,31 +85,31 @@ def _flipped(operator: str | Interval) -> str | Interval:
     return Interval(-operator.upper, -operator.lower)
 
 
-def variables(expression: Expression) -> frozenset[Variable]:
-    """The variables of an expression, each with whether it stands under prev."""
-    return frozenset((leaf.variable, leaf.previous) for leaf in leaves(expression))
-
-
 # ---------------------------------------------------------------------------------------------------------------- alternatives
 
 
-def alternatives(correlation: Correlation) -> list[frozenset[Sides]] | None:
-    """What a condition over two variables says of two events: the comparisons of one alternative hold. None for other conditions."""
-    both = correlation.variables
+def alternatives(correlation: Correlation) -> list[frozenset[Atom]] | None:
+    """What a condition says of one event for each of its variables: all that one alternative has holds. None for other conditions.
+
+    Over more than two variables it is one comparison that computes; these are of one level, so that all are gone where one is.
+    """
+    both, condition = correlation.variables, correlation.condition
+    if len(both) > 2 and correlation.top == 0 and isinstance(condition, Apply) and operands(condition) is not None:
+        return [frozenset([condition])]
     if len(both) != 2 or not correlation.levels[0]:
         return None
     found = _alternatives(correlation.condition, both, positive=True)
     return None if found is None or len(found) > MOST_ALTERNATIVES else found
 
 
-def _alternatives(condition: Expression, both: frozenset[Variable], *, positive: bool) -> list[frozenset[Sides]] | None:
+def _alternatives(condition: Expression, both: frozenset[Variable], *, positive: bool) -> list[frozenset[Atom]] | None:
     """The disjunctive normal form of a condition, or of its complement; conditions have two values, so it has one."""
     if not isinstance(condition, Apply) or len(variables(condition)) < 2:
         return _of_one(condition, both, positive=positive)
     if condition.operator == "not":
         return _alternatives(condition.arguments[0], both, positive=not positive)
     if condition.operator in {"and", "or"}:
-        found: list[frozenset[Sides]] = [] if (joined := (condition.operator == "or") is positive) else [frozenset()]
+        found: list[frozenset[Atom]] = [] if (joined := (condition.operator == "or") is positive) else [frozenset()]
         for argument in condition.arguments:
             more = _alternatives(argument, both, positive=positive)
             if more is None:
@@ -117,7 +121,7 @@ def _alternatives(condition: Expression, both: frozenset[Variable], *, positive:
     return _compared(condition, both, positive=positive)
 
 
-def _of_one(condition: Expression, both: frozenset[Variable], *, positive: bool) -> list[frozenset[Sides]] | None:
+def _of_one(condition: Expression, both: frozenset[Variable], *, positive: bool) -> list[frozenset[Atom]] | None:
     """What a condition says of one variable."""
     if not (own := variables(condition)):
         return None
@@ -126,7 +130,7 @@ def _of_one(condition: Expression, both: frozenset[Variable], *, positive: bool)
     return [frozenset([((one, Side(value, "=", other)), (other, Side(TRUE, "=", one)))])]
 
 
-def _compared(condition: Apply, both: frozenset[Variable], *, positive: bool) -> list[frozenset[Sides]] | None:
+def _compared(condition: Apply, both: frozenset[Variable], *, positive: bool) -> list[frozenset[Atom]] | None:
     """What a comparison says; its complement is the opposite one, or that a side is NULL."""
     if condition.operator not in FLIPPED:
         return None
@@ -137,12 +141,16 @@ def _compared(condition: Apply, both: frozenset[Variable], *, positive: bool) ->
         return _alternatives(null, both, positive=True)
     if (found := sides(condition)) is not None:
         return [frozenset([found])]
-    spans = _spans(condition.operator, right)
-    if not spans or not isinstance(left, Apply) or left.operator != "-" or not all(map(_is_counted, left.arguments)):
-        return None
-    first, second = left.arguments
-    differences = [_between(first, second, span) for span in spans]
-    return [frozenset([each]) for each in differences if each is not None] or None
+    if (
+        isinstance(left, Apply)
+        and left.operator == "-"
+        and all(map(_is_counted, left.arguments))
+        and (spans := _spans(condition.operator, right))
+    ):
+        first, second = left.arguments
+        differences = [_between(first, second, span) for span in spans]
+        return [frozenset([each]) for each in differences if each is not None]
+    return [frozenset([condition])] if operands(condition) is not None else None
 
 
 def _is_counted(value: Expression) -> bool:
@@ -187,12 +195,7 @@ class Comparison:
 
         together: sides of an equality whose other side comes for certain, and may come later: all their values must be equal.
         """
-        held: dict[int, Term | None] = {register: Before(register) for register in (*self.registers.values(), *self.upcoming.values())}
-        if (BEGIN, self.top) in actions:
-            held = dict.fromkeys(held)
-        if (NEXT, self.top) in actions:
-            for variable, register in self.upcoming.items():
-                held[self.registers[variable]], held[register] = held[register], None
+        held = _begun(self.registers, self.upcoming, actions, self.top)
         tests: list[Test] = []
         for variable in marked(actions):
             side, own = self.sides[variable], self.registers[variable]
@@ -214,6 +217,44 @@ class Comparison:
         return Now(side.value) if before is None and how != "set" else Gathered(how, before, side.value)
 
 
+@record
+class Computation:
+    """A comparison that computes with one value of each of its variables. registers, upcoming, top: see `Comparison`."""
+
+    condition: Apply
+    operands: Mapping[Variable, Expression]
+    registers: Mapping[Variable, int]
+    upcoming: Mapping[Variable, int]
+    top: int
+
+    def program(self, actions: frozenset[Action], _together: frozenset[Variable]) -> tuple[list[Test], list[Store]]:
+        """What a transition with such actions asks, and what it stores."""
+        held = _begun(self.registers, self.upcoming, actions, self.top)
+        tests: list[Test] = []
+        for variable in marked(actions):
+            held[self.registers[variable]] = now = Now(localize(self.operands[variable]))
+            terms = [(value, held[self.registers[each]]) for each, value in self.operands.items()]
+            there = tuple((value, term) for value, term in terms if term is not None)
+            tests += [Computes(self.condition, there)] if len(there) == len(terms) and now is not None else []
+        for variable, register in self.upcoming.items():
+            if (KEEP, variable[0]) in actions:
+                held[register] = Now(localize(self.operands[variable]))
+        return tests, [Store(register, term) for register, term in held.items() if term != Before(register)]
+
+
+def _begun(
+    registers: Mapping[Variable, int], upcoming: Mapping[Variable, int], actions: frozenset[Action], top: int
+) -> dict[int, Term | None]:
+    """What registers hold when the pattern of the outermost level has begun, if it does."""
+    held: dict[int, Term | None] = {register: Before(register) for register in (*registers.values(), *upcoming.values())}
+    if (BEGIN, top) in actions:
+        held = dict.fromkeys(held)
+    if (NEXT, top) in actions:
+        for variable, register in upcoming.items():
+            held[registers[variable]], held[register] = held[register], None
+    return held
+
+
 def _asked(held: Term | None, operator: str | Interval, now: Expression) -> Iterator[Test]:
     """`held operator now`, for each value that is held: what was there before the event and the event itself are asked apart."""
     match held:
@@ -228,35 +269,35 @@ def _asked(held: Term | None, operator: str | Interval, now: Expression) -> Iter
             yield Elapsed(held, now, own)
 
 
-def are_single(moves: Iterable[tuple[Transition, frozenset[Action]]], initial: int, both: Iterable[Variable], top: int) -> bool:
-    """Whether each event of one of two variables meets one event of the other at most. moves: with what they do to a condition.
+def are_single(moves: Iterable[tuple[Transition, frozenset[Action]]], initial: int, variables: Iterable[Variable], top: int) -> bool:
+    """Whether each event of a variable meets one event of each other one at most. moves: with what they do to a condition.
 
-    O(moves): a state has a few numbers of events. What is under prev meets the events of the iteration that follows its own.
+    What is under prev meets the events of the iteration that follows its own. O(moves): a state is looked at for a few numbers of events.
     """
-    one, other = both
+    names = sorted(variables)
     outgoing: dict[int, list[tuple[int, frozenset[Action]]]] = {}
     for move, actions in moves:
         outgoing.setdefault(move.source, []).append((move.target, actions))
-    todo = [(initial, (0, 0), (0, 0))]
+    none = (0,) * len(names)
+    todo = [(initial, none, none)]
     seen = set(todo)
     while todo:
         source, before, coming = todo.pop()
         for target, actions in outgoing.get(source, ()):
-            held, upcoming = dict(zip((one, other), before, strict=True)), dict(zip((one, other), coming, strict=True))
+            held, upcoming = dict(zip(names, before, strict=True)), dict(zip(names, coming, strict=True))
             if (BEGIN, top) in actions:
-                held, upcoming = dict.fromkeys(held, 0), dict.fromkeys(upcoming, 0)
+                held, upcoming = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
             if (NEXT, top) in actions:
-                for variable in held:
-                    if variable[1]:
-                        held[variable], upcoming[variable] = upcoming[variable], 0
+                held |= {variable: upcoming[variable] for variable in names if variable[1]}
+                upcoming = dict.fromkeys(names, 0)
             for variable in marked(actions):
-                if held[other if variable == one else one] > 1:
+                if any(held[other] > 1 for other in names if other != variable):
                     return False
                 held[variable] = min(held[variable] + 1, 2)
-            for variable in upcoming:
+            for variable in names:
                 if variable[1] and (KEEP, variable[0]) in actions:
                     upcoming[variable] = min(upcoming[variable] + 1, 2)
-            after = (target, (held[one], held[other]), (upcoming[one], upcoming[other]))
+            after = (target, tuple(held.values()), tuple(upcoming.values()))
             if after not in seen:
                 seen.add(after)
                 todo.append(after)

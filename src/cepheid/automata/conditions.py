@@ -10,20 +10,22 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from cepheid.automata.comparisons import Comparison, alternatives, are_single, sides
+from cepheid.automata.comparisons import Comparison, Computation, alternatives, are_single, sides
+from cepheid.automata.computing import operands
 from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, NEXT, Correlation
 from cepheid.automata.fragment import Pending, all_pending
 from cepheid.automata.liveness import kept_of
 from cepheid.automata.registers import Before, Holds, Kept, Store
 from cepheid.automata.transform import reached
 from cepheid.logical.describe import describe_expression
+from cepheid.logical.plan import Apply, localize
 from cepheid.logical.take_apart import occupied
 from cepheid.logical.variables import NOTHING, bound, defined, prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from cepheid.automata.comparisons import Side
+    from cepheid.automata.comparisons import Atom
     from cepheid.automata.correlation import Action, Variable
     from cepheid.automata.fragment import Fragment
     from cepheid.automata.guards import Guards
@@ -134,9 +136,7 @@ def completed(guards: Guards, body: Fragment, pending: Pending, scope: Pattern) 
         asks, kept = _may_complete(body, pending), _may_be_completed(body, pending)
         return body.changed(lambda move: _keeping(guards, move, pending, kept(move), asks=asks(move)))
     comparisons = {
-        each: _comparison(guards, dict(each), correlation.top, single=own is None)
-        for option in options
-        for each in sorted(option, key=repr)
+        each: _comparison(guards, each, correlation.top, single=own is None) for option in options for each in sorted(option, key=repr)
     }
     together = {
         variable: _unmarked(body, pending, side.other)
@@ -156,19 +156,15 @@ def completed(guards: Guards, body: Fragment, pending: Pending, scope: Pattern) 
     return dataclasses.replace(body, moves=tuple(moves))
 
 
-def _comparison(guards: Guards, both: Mapping[Variable, Side], top: int, *, single: bool) -> Comparison:
+def _comparison(guards: Guards, atom: Atom, top: int, *, single: bool) -> Comparison | Computation:
     """A comparison with registers of its own."""
-    return Comparison(
-        both,
-        {variable: guards.register(f"{describe_expression(side.value)} of {_called(variable)}") for variable, side in both.items()},
-        {
-            variable: guards.register(f"{describe_expression(side.value)} of {variable[0]}")
-            for variable, side in both.items()
-            if variable[1]
-        },
-        top,
-        single,
-    )
+    both = operands(atom) or {} if isinstance(atom, Apply) else {variable: side.value for variable, side in atom}
+    texts = {variable: describe_expression(localize(value)) for variable, value in both.items()}
+    registers = {variable: guards.register(f"{text} of {_called(variable)}") for variable, text in texts.items()}
+    upcoming = {variable: guards.register(f"{text} of {variable[0]}") for variable, text in texts.items() if variable[1]}
+    if isinstance(atom, Apply):
+        return Computation(atom, both, registers, upcoming, top)
+    return Comparison(dict(atom), registers, upcoming, top, single)
 
 
 def _called(variable: Variable) -> str:

@@ -13,7 +13,7 @@ from cepheid.automata.alphabet import Guard
 from cepheid.automata.correlation import Correlation, speaks_of_one_event
 from cepheid.automata.liveness import GuardedMove, on_a_way, without_constants, without_empty, without_sets_of_one, without_unread
 from cepheid.automata.predicates import of_condition
-from cepheid.automata.registers import Compares, Holds, Kept, Now, Register, Renumbering, reads, terms
+from cepheid.automata.registers import Compares, Computes, Holds, Kept, Now, Register, Renumbering, reads, terms
 from cepheid.automata.transform import members
 from cepheid.automata.transition import order
 from cepheid.logical import plan
@@ -123,6 +123,8 @@ class Guards:
                 if value == now and isinstance(now, plan.Time | plan.Index):
                     return True
                 condition: Expression = now if is_true(value) else plan.Apply(operator, (value, now), pa.bool_())
+            case Computes(condition=computed) if not reads(test):
+                condition = localize(computed)
             case Holds(kept=Kept(before=None) as kept):
                 correlation = self.correlations[kept.correlation]
                 if not speaks_of_one_event(kept, correlation):

@@ -101,6 +101,17 @@ class Elapsed(Test):
 
 
 @record
+class Computes(Test):
+    """A comparison that computes with what is kept and with the event; false where a value is NULL, or a result overflows.
+
+    operands: its largest expressions over one variable each, and what each is: `Before` or `Now`.
+    """
+
+    condition: Expression
+    operands: tuple[tuple[Expression, Term], ...]
+
+
+@record
 class Holds(Test):
     """A correlation holds for every choice of events that the event completes."""
 
@@ -125,6 +136,9 @@ def terms(part: Term | Test | None) -> Iterator[Term]:
     match part:
         case Compares(before=term) | Elapsed(before=term) | Holds(kept=term):
             yield from terms(term)
+        case Computes(operands=operands):
+            for _, term in operands:
+                yield from terms(term)
         case Gathered(before=term) | Kept(before=term):
             yield part
             yield from terms(term)
@@ -166,6 +180,9 @@ def test_after(test: Test, change: Callable[[int], Term | None]) -> Test | None:
         case Compares(before=before) | Elapsed(before=before):
             found = substituted(before, change)
             return None if found is None else dataclasses.replace(test, before=found)
+        case Computes(operands=operands):
+            after = [(value, known) for value, term in operands if (known := substituted(term, change)) is not None]
+            return dataclasses.replace(test, operands=tuple(after)) if len(after) == len(operands) else None
         case Holds(kept=kept):
             found = substituted(kept, change)
             assert isinstance(found, Kept)
@@ -230,6 +247,8 @@ def test_text(test: Test, names: Sequence[str]) -> str:
         case Elapsed(before=before, now=now, interval=interval):
             unit = time_unit(now.type, "") if isinstance(now, Time) else None
             return f"{describe_expression(now)} - {term_text(before, names)} {describe_bounds(interval, unit)}"
+        case Computes(condition=condition):
+            return describe_expression(condition)
         case Holds(kept=kept):
             return f"correlation {kept.correlation} holds"
     raise TypeError(test)

@@ -6,6 +6,7 @@ try:
     import cython
 except ImportError:
     from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._guards_compute import holds
 from cepheid.kernel._guards_layout import *
 
 
@@ -62,8 +63,17 @@ def passes(
 ) -> cython.int:
     """Whether the entry at w passes the tests of the form at f, whose bounds are at `at`."""
     k: cython.Py_ssize_t = 0
+    test: cython.longlong = 0
+    held: cython.int = 0
     for k in range(forms[f + F_COUNT]):
-        if passes_one(words, w, values, forms[f + F_TESTS + k], words[at + 2 * k], words[at + 2 * k + 1]) == 0:
+        test = forms[f + F_TESTS + k]
+        if (test & COMPUTED) != 0:  # its bounds are the value of the event, and whether that is NULL
+            held = (
+                words[at + 2 * k + 1] == 0 and holds(words, forms, values, w, forms.shape[0] - (test >> PLACE_BITS), words[at + 2 * k]) != 0
+            )
+            if held == ((test & OUTSIDE) != 0):
+                return 0
+        elif passes_one(words, w, values, test, words[at + 2 * k], words[at + 2 * k + 1]) == 0:
             return 0
     return 1
 
@@ -81,8 +91,10 @@ def may_pass(
 ) -> cython.int:
     """Whether some entry of the tree of the node at x may pass each of these tests."""
     k: cython.Py_ssize_t = 0
+    test: cython.longlong = 0
     for k in range(forms[f + F_COUNT]):
-        if may_pass_one(words, x, forms[f + F_TESTS + k], words[at + 2 * k], words[at + 2 * k + 1]) == 0:
+        test = forms[f + F_TESTS + k]
+        if (test & COMPUTED) == 0 and may_pass_one(words, x, test, words[at + 2 * k], words[at + 2 * k + 1]) == 0:
             return 0
     return 1
 
@@ -104,6 +116,8 @@ def all_pass(
     test: cython.longlong = 0
     for k in range(forms[f + F_COUNT]):
         test = forms[f + F_TESTS + k]
+        if (test & COMPUTED) != 0:
+            return 0
         y = x + N_ENDS + 2 * (test >> PLACE_BITS)
         if (test & NULLS) == 0 and ((words[x + N_FORM] >> (NULL_BITS + (test >> PLACE_BITS))) & 1) != 0:
             return 0
@@ -374,7 +388,7 @@ def next_cell(
     if cursor >= 0 and levels[v + L_FRESH] == 0:
         w = data + (cursor & mask) * width
         cursor = words[w + node + N_PREVIOUS]
-        if forms[f + F_COUNT] > 1:
+        if forms[f + F_COUNT] > 1 or (forms[f + F_COUNT] == 1 and (forms[f + F_TESTS] & COMPUTED) != 0):
             cursor = newest_of_several(S, words, forms, data, mask, width, values, node, head, low, cursor, f, at)
         else:  # without a test, its place says nothing
             n = forms[f + F_TESTS] if forms[f + F_COUNT] != 0 else 0

@@ -746,6 +746,10 @@ class QueryGenerator:
                 f"NOT ({x}.v {operator} {y}.v OR {x}.$index - {y}.$index {other} {random.randint(-2, 2)})",
                 f"{x}.$time - {y}.$time {operator} {random.randint(0, 4)}{self.fragment.unit}",
                 f"({x}.v - {y}.v) IS NULL",
+                f"abs({x}.w - {y}.w) {operator} {random.choice(['0.5', '1', '2'])}",
+                f"{x}.v / {y}.v {operator} {random.choice(['0.5', '1', '2'])}",
+                f"{x}.v * {y}.k {operator} {z}.v + 1",
+                f"({y}.v - {x}.v {operator} 1 OR {x}.s {other} {y}.s)",
                 f"{x}.b {random.choice(['=', '!='])} {y}.b",
                 f"{x}.$index % 2 = {random.randint(0, 1)}",
             ]

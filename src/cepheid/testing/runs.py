@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import itertools
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Kept, Now
+from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Holds, Kept, Now
 from cepheid.automata.transition import BEGINS, ENDS, PRECEDES, SHOWN
 from cepheid.language.syntax import TimeModel
 from cepheid.logical.plan import Derived, Literal, transform
@@ -212,6 +213,10 @@ class _Step:
                 return all(holds(transform(condition, functools.partial(_known, values)), self.events, {}) for values in choices)
             case Compares(before=before, operator=operator, now=now):
                 return all(compare(operator, value, self.value(now)) for value in self.content(before, held) or ())
+            case Computes(condition=condition, operands=operands):
+                contents = [(expression, self.content(term, held) or frozenset()) for expression, term in operands]
+                found = (dict(zip(dict(contents), each, strict=True)) for each in itertools.product(*(each for _, each in contents)))
+                return all(holds(transform(condition, functools.partial(_known, values)), self.events, {}) for values in found)
             case Elapsed(before=before, now=now, interval=interval):
                 return all(_steps(self.value(now)) - _steps(value) in interval for value in self.content(before, held) or ())
         raise TypeError(test)

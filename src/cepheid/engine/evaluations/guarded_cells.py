@@ -69,7 +69,7 @@ def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: Guard
         inside(links.column("child"), -1, links.number),
         inside(form, 0, len(tables.forms)),
     )
-    index = tables.form_table.reshape(len(tables.forms), -1)[form, 0]
+    index = np.array([place for place, _ in tables.forms])[form]
     here, there = links.followed(np.where(macro >= 0, links.column("rest"), -1))
     demand(position[here] == position[there])
     demand(inside(newest, -1, tail[:, None]))

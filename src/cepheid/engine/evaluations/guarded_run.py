@@ -243,6 +243,7 @@ class GuardedRun(BlockRun):
             [
                 [[macro.configurations, shapes] for macro, shapes in zip(self.tables.macros, self.tables.shapes, strict=True)],
                 self.tables.forms,
+                *([[*self.tables.programs]] if self.tables.programs else ()),
             ]
         ).encode()
 

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cepheid.automata.alphabet import Scope
+from cepheid.automata.computing import steps
 from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now, reads
+from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Now, reads
 from cepheid.automata.transform import cubes
 from cepheid.automata.transition import HIDDEN
 from cepheid.engine.evaluations.guarded_indexes import ALL, ORDER, Question
 from cepheid.engine.evaluations.transitions import LABEL_LIMIT
-from cepheid.engine.letters.encoded import ONE_WORD_DIGITS, is_two_words
-from cepheid.logical.plan import Derived, Index, Time
+from cepheid.engine.letters.encoded import ONE_WORD_DIGITS, is_two_words, ordered_bits
+from cepheid.logical.plan import Derived, Index, Literal, Time
 from cepheid.logical.types import NEGATED, type_of
 from cepheid.records import record
 from cepheid.schema import is_text
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.program import Program
     from cepheid.automata.regions import Macro, Region
+    from cepheid.automata.registers import Term
     from cepheid.logical.plan import Expression, Interval
 
 Array = np.ndarray[Any, Any]
@@ -53,8 +55,21 @@ the group before (`older` of the kernel); last, of a program with a hash, its pl
 LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = (1 << 16) - 1, 16, (1 << 8) - 1, 24
 """Where the kind of a cell has its label, macro state + 1, and form, in bits."""
 
-OUTSIDE, NULLS = 1, 2
-"""What a test wants: values outside of its bounds pass it; NULL passes it."""
+OUTSIDE, NULLS, COMPUTED = 1, 2, 4
+"""What a test wants: values outside of its bounds pass it; NULL passes it. Or it computes: its program stands where it has a place, from the end of
+`form_table`, and OUTSIDE passes what does not hold."""
+
+OPERATIONS = (
+    *("load", "save", "cast", "abs", "negate", "+", "-", "reversed -", "*", "/", "reversed /"),
+    *("=", "!=", "<", "<=", ">", ">="),
+)
+"""What a step of a program does, see `computing.Step`."""
+
+REAL, SOURCE_BITS = 32, 6
+"""Of a step the bit that says that numbers are doubles, and where it has its source, one of SOURCES."""
+
+SOURCES = ("nothing", "slot", "now", "constant")
+"""What a step computes with: the number behind it is a slot or a constant."""
 
 SLOT_BITS, PLACE_BITS = 8, 16
 """Where a test has its slot, and the place of this slot among those that its index has tested, in bits."""
@@ -98,13 +113,14 @@ class Shape(NamedTuple):
 
 
 class Test(NamedTuple):
-    """What is asked of the value of a slot: flags: see OUTSIDE. lower, upper: bounds less the value now."""
+    """What is asked of the value of a slot: flags: see OUTSIDE. lower, upper: bounds less the value now. program: of one that computes."""
 
     slot: int
     flags: int
     now: Expression
     lower: int
     upper: int
+    program: tuple[int, ...] = ()
 
 
 @record
@@ -121,7 +137,9 @@ class Ask:
     @property
     def shape(self) -> Shape:
         """The index that answers."""
-        return Shape(tuple(slot for slot, _ in self.equal), tuple(sorted({test.slot for test in self.tests})), self.carried)
+        return Shape(
+            tuple(slot for slot, _ in self.equal), tuple(sorted({test.slot for test in self.tests if not test.program})), self.carried
+        )
 
 
 Form = tuple[int, tuple[int, ...]]
@@ -188,6 +206,8 @@ class GuardTables:
         self.shapes = [_shapes(asked[macro]) for macro in self.macros]
         self.slots = max(macro.slots for macro in self.macros)
         self.most_shapes = max(1, *map(len, self.shapes))
+        programs = sorted({test.program for asks in asked.values() for ask in asks for test in ask.tests if test.program})
+        self.programs = dict(zip(programs, itertools.accumulate(map(len, programs)), strict=True))
         self.forms: list[Form] = sorted({(0, ()), *(self._form(macro, ask) for macro, asks in asked.items() for ask in asks)})
         self.tests = max(len(tests) for _, tests in self.forms)
         self.texts = _texts(written, self.macros)
@@ -239,7 +259,8 @@ class GuardTables:
         shapes = self.shapes[self.number[macro]]
         place = next(place for place, shape in enumerate(shapes) if _answers(shape, ask.shape))
         slots = shapes[place].slots
-        return place, tuple(test.flags | test.slot << SLOT_BITS | slots.index(test.slot) << PLACE_BITS for test in ask.tests)
+        places = (self.programs[test.program] if test.program else slots.index(test.slot) for test in ask.tests)
+        return place, tuple(test.flags | test.slot << SLOT_BITS | at << PLACE_BITS for test, at in zip(ask.tests, places, strict=True))
 
     # ------------------------------------------------------------------------------------------------ letters
 
@@ -344,12 +365,13 @@ class GuardTables:
 
     @property
     def form_table(self) -> Array:
-        """The forms, as the kernel reads them (int64)."""
+        """The forms, as the kernel reads them, and the programs, from the last one on (int64)."""
         table: Array = np.zeros((len(self.forms), self.form_width), np.int64)
         for number, (place, tests) in enumerate(self.forms):
             line = (place, len(tests), *tests)
             table[number, : len(line)] = line
-        return table.reshape(-1)
+        programs = [number for program in reversed(self.programs) for number in program]
+        return np.concatenate([table.reshape(-1), np.array(programs, np.int64)])
 
 
 def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterator[Expression | int]:
@@ -420,6 +442,8 @@ def _tests(question: Question, plural: frozenset[int]) -> tuple[Test, ...] | Non
                 found.append(_comparison(slot, operator, now, truth))
             case Elapsed(before=Before(register=slot), now=now, interval=interval), truth if slot not in plural:
                 ages.setdefault((slot, now), []).append((interval, truth))
+            case Computes(condition=condition, operands=operands), truth:
+                found.append(_computed(condition, dict(operands), truth))
             case _:
                 raise UnknownError("several events are compared at once")
     for (slot, now), intervals in ages.items():
@@ -428,7 +452,7 @@ def _tests(question: Question, plural: frozenset[int]) -> tuple[Test, ...] | Non
         if spans is None:
             return None
         found += [Test(slot, flags, _word(now), lower, upper) for flags, lower, upper in spans]
-    return tuple(sorted(found, key=lambda test: (test.slot, test.flags, test.lower, test.upper)))
+    return tuple(sorted(found, key=lambda test: (test.slot, test.flags, test.lower, test.upper, test.program)))
 
 
 def _comparison(slot: int, operator: str, now: Expression, truth: bool) -> Test:  # noqa: FBT001
@@ -436,6 +460,35 @@ def _comparison(slot: int, operator: str, now: Expression, truth: bool) -> Test:
     if is_text(type_of(now)) and operator not in {"=", "!="}:
         raise UnknownError("the order of texts is asked")
     return Test(slot, (OUTSIDE if operator == "!=" else 0) | (0 if truth else NULLS), _word(now), *OFFSETS[operator])
+
+
+def _computed(condition: Expression, operands: Mapping[Expression, Term], truth: bool) -> Test:  # noqa: FBT001
+    """A test that computes."""
+    own = [term.value for term in operands.values() if isinstance(term, Now)]
+    found = steps(condition)
+    if found is None or len(own) != 1:
+        raise UnknownError("several values of an event are computed with")
+    (now,) = own
+    program: list[int] = [len(found)]
+    for step in found:
+        source, number = "nothing", 0
+        match operands.get(step.value, step.value) if step.value is not None else None:
+            case Before(register=slot):
+                source, number = "slot", slot
+            case Now():
+                source = "now"
+            case Literal() as constant:
+                source, number = "constant", _constant(constant)
+        program += [OPERATIONS.index(step.operator) | REAL * step.real | SOURCES.index(source) << SOURCE_BITS, number]
+    return Test(0, COMPUTED | (0 if truth else OUTSIDE), now, 0, 0, tuple(program))
+
+
+def _constant(constant: Literal) -> int:
+    """The word of a number."""
+    if isinstance(constant.value, float):
+        return int(ordered_bits(np.array([constant.value]))[0])
+    assert isinstance(constant.value, int)
+    return constant.value
 
 
 def _ages(ages: Sequence[tuple[Interval, bool]], least: int) -> list[tuple[int, int, int]] | None:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.automata.correlation import KeptEvents
-from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Kept, Now, Test
+from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Holds, Kept, Now, Test
 from cepheid.engine.evaluations.guarded_correlations import completed, hold
-from cepheid.logical.plan import Derived, Index, Time
+from cepheid.logical.folding import FOLDED
+from cepheid.logical.plan import Apply, Derived, Index, Literal, Time
 from cepheid.logical.types import type_of
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ class Evaluator:
             case Elapsed(before=before, now=now, interval=interval):
                 first, last = self.value(before, slots), self.now(now)
                 return first is not None and last is not None and last - first in interval
+            case Computes(condition=condition, operands=operands):
+                return bool(_computed(condition, {value: self.value(term, slots) for value, term in operands}))
             case Holds(kept=kept):
                 correlation = self.correlations[kept.correlation]
                 return hold(correlation, completed(correlation, kept, self.value(kept.before, slots), self.now)[0])
@@ -111,6 +114,16 @@ class Evaluator:
 
 def _no_event(value: Expression) -> Value:
     raise AssertionError(value)
+
+
+def _computed(expression: Expression, known: Mapping[Expression, Value]) -> Any:
+    """What an expression over some values comes to."""
+    if expression in known:
+        return known[expression]
+    if isinstance(expression, Apply):
+        return FOLDED[expression.operator](expression, *(_computed(argument, known) for argument in expression.arguments))
+    assert isinstance(expression, Literal)
+    return expression.value
 
 
 def compares(before: Value, operator: str, now: Value) -> bool:

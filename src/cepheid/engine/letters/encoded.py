@@ -437,7 +437,7 @@ class ValueReader:
         if isinstance(content, Column):
             values = np.broadcast_to(content.values, (length,))
             if pa.types.is_floating(kind):
-                return _ordered_bits(values.astype(np.float64)), ~np.isnan(values)
+                return ordered_bits(values.astype(np.float64)), ~np.isnan(values)
             valid = None if content.valid is None else np.broadcast_to(content.valid, (length,))
             return values.astype(np.int64), valid
         array = _column(content, length)
@@ -454,7 +454,7 @@ def _column(content: Any, length: int) -> pa.Array:
     return pa.concat_arrays(content.chunks) if isinstance(content, pa.ChunkedArray) else content
 
 
-def _ordered_bits(values: Array) -> Array:
+def ordered_bits(values: Array) -> Array:
     """Doubles as int64 in their order; -0.0 is 0.0."""
     with np.errstate(invalid="ignore"):  # a signaling NaN
         bits = (values + 0.0).view(np.int64)
