@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cepheid.automata.program import ChoiceProgram, Program
 from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Before, Compares, Gathered, Holds, Kept, reads, test_text
+from cepheid.automata.registers import Before, Compares, Computes, Gathered, Holds, Kept, reads, test_text
 from cepheid.automata.transform import reached
 from cepheid.engine.evaluations.guarded import SETS_LIMIT, Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.evaluations.guarded_choice_run import check, guarded_choice
@@ -64,6 +64,7 @@ COMPILED_ANSWERS = ANSWERS | {
 }
 """How the kernel answers."""
 
+COMPUTED = "is computed for each event alive that could be compared: O(n)"
 HASHED = "by equality: O(1)"
 CARRIED = (
     "for each group of values that is kept for a later comparison: O(g), O(g log g) where starts come out of order, g = such groups alive"
@@ -354,7 +355,8 @@ class _Asked:
             if not truth or not reads(test):
                 continue
             hashed = isinstance(test, Compares) and test.operator == "=" and any(test.before == Before(slot) for slot in shape.equals)
-            self.answers.setdefault(f"{self._text(test, names)}: {self._answers[ALL if hashed else shape.kind]}")
+            answer = COMPUTED if isinstance(test, Computes) else self._answers[ALL if hashed else shape.kind]
+            self.answers.setdefault(f"{self._text(test, names)}: {answer}")
 
     def _text(self, test: Test, names: Sequence[str]) -> str:
         if isinstance(test, Holds):
