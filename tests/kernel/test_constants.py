@@ -28,6 +28,13 @@ DIRECTORY = {f"D_{name}": getattr(blocks, name) for name in ("HEAD", "TAIL", "DA
 # What a kernel's tuples of names are called, and how its constants for them begin.
 TABLES = {"EXITS": "EXIT_", "FIELDS": "S_", "RECORD": "R_", "ACTION": "A_", "NODE": "N_", "INSTANCE": "I_"}
 
+OPERATIONS = {
+    **{"LOAD": "load", "SAVE": "save", "CAST": "cast", "ABSOLUTE": "abs", "NEGATE": "negate"},
+    **{"ADD": "+", "SUBTRACT": "-", "SUBTRACT_FROM": "reversed -", "MULTIPLY": "*", "DIVIDE": "/"},
+    **{"EQUAL": "=", "DIFFERENT": "!=", "LESS": "<", "AT_MOST": "<=", "MORE": ">"},
+}
+"""What the steps of a program do, as its kernel calls them; what is not here is what is left."""
+
 # The other constants of each kernel, as Python has them.
 OTHERS = {
     "match": {
@@ -73,7 +80,11 @@ OTHERS = {
     | {f"F_{name.upper()}": place for place, name in enumerate(guarded_tables.FORM)}
     | {f"I_{name.upper()}": place for place, name in enumerate(guarded_tables.INDEX)}
     | {name: getattr(guarded_tables, name) for name in ("LABELS", "MACRO_BITS", "MACROS_MASK", "FORM_BITS")}
-    | {name: getattr(guarded_tables, name) for name in ("OUTSIDE", "NULLS", "SLOT_BITS", "PLACE_BITS")}
+    | {name: getattr(guarded_tables, name) for name in ("OUTSIDE", "NULLS", "COMPUTED", "SLOT_BITS", "PLACE_BITS")}
+    | {name: getattr(guarded_tables, name) for name in ("REAL", "SOURCE_BITS", "SOURCE_MASK")}
+    | {f"FROM_{name.upper()}": place for place, name in enumerate(guarded_tables.SOURCES) if name != "constant"}
+    | {name: guarded_tables.OPERATIONS.index(operation) for name, operation in OPERATIONS.items()}
+    | {"OPERATION_MASK": guarded_tables.REAL - 1}
     | {name: getattr(guarded_cells, name) for name in ("HEIGHT_BITS", "HEIGHT_MASK")}
     | {
         "RISING": 1,

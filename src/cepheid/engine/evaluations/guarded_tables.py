@@ -65,8 +65,8 @@ OPERATIONS = (
 )
 """What a step of a program does, see `computing.Step`."""
 
-REAL, SOURCE_BITS = 32, 6
-"""Of a step the bit that says that numbers are doubles, and where it has its source, one of SOURCES."""
+REAL, SOURCE_BITS, SOURCE_MASK = 32, 6, 3
+"""Of a step the bit that says that numbers are doubles, and where it has its source, one of SOURCES, in bits."""
 
 SOURCES = ("nothing", "slot", "now", "constant")
 """What a step computes with: the number behind it is a slot or a constant."""
