@@ -564,7 +564,9 @@ def test_guards_and_writes_are_printed_drawn_and_fingerprinted() -> None:
 def test_patterns_make_guards() -> None:
     """What every part of a construction adds, and nothing beyond what is read: printed, and run."""
     schema = EventSchema({"type": pa.string(), "v": pa.int64(), "ts": pa.int64()}, type_column="type", time_column="ts")
-    query = cepheid.query("SELECT * WHERE (((A AS x ;[<= 2] B AS y) WITHIN [3, 5]) : A+ AS z) FILTER x.v < z.v AND (x.v = y.v OR y.v = z.v)")
+    query = cepheid.query(
+        "SELECT * WHERE (((A AS x ;[<= 2] B AS y) WITHIN [3, 5]) : A+ AS z) FILTER x.v < z.v AND (x.v = y.v OR y.v = z.v)"
+    )
     automaton = construct(query.bound(schema).pattern, schema)
     kept, gap, window = "events of x.v = y.v OR y.v = z.v", "end of A AS x", "start of A AS x ;[<= 2] B AS y"
     asked = "(v > (v of x)) and (x.v = y.v OR y.v = z.v)"

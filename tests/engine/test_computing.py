@@ -49,7 +49,9 @@ def condition(rng: random.Random, names: list[str]) -> str:
     names = rng.sample(names, len(names))
     operator = rng.choice(["=", "!=", "<", "<=", ">", ">="])
     left = number(rng, names, real=real)
-    constant = rng.choice(["0", "1", "-3", "9223372036854775807", "0.5", "1e300"]) if real else rng.choice(["0", "1", "-3", "9223372036854775807"])
+    constant = (
+        rng.choice(["0", "1", "-3", "9223372036854775807", "0.5", "1e300"]) if real else rng.choice(["0", "1", "-3", "9223372036854775807"])
+    )
     text = f"{left} {operator} {constant}"
     if len(names) > 2 and rng.random() < 0.5:
         text = f"{number(rng, names[:2], real=real)} {operator} {number(rng, names[2:], real=real)}"

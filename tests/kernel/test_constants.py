@@ -29,9 +29,21 @@ DIRECTORY = {f"D_{name}": getattr(blocks, name) for name in ("HEAD", "TAIL", "DA
 TABLES = {"EXITS": "EXIT_", "FIELDS": "S_", "RECORD": "R_", "ACTION": "A_", "NODE": "N_", "INSTANCE": "I_"}
 
 OPERATIONS = {
-    **{"LOAD": "load", "SAVE": "save", "CAST": "cast", "ABSOLUTE": "abs", "NEGATE": "negate"},
-    **{"ADD": "+", "SUBTRACT": "-", "SUBTRACT_FROM": "reversed -", "MULTIPLY": "*", "DIVIDE": "/"},
-    **{"EQUAL": "=", "DIFFERENT": "!=", "LESS": "<", "AT_MOST": "<=", "MORE": ">"},
+    "LOAD": "load",
+    "SAVE": "save",
+    "CAST": "cast",
+    "ABSOLUTE": "abs",
+    "NEGATE": "negate",
+    "ADD": "+",
+    "SUBTRACT": "-",
+    "SUBTRACT_FROM": "reversed -",
+    "MULTIPLY": "*",
+    "DIVIDE": "/",
+    "EQUAL": "=",
+    "DIFFERENT": "!=",
+    "LESS": "<",
+    "AT_MOST": "<=",
+    "MORE": ">",
 }
 """What the steps of a program do, as its kernel calls them; what is not here is what is left."""
 
