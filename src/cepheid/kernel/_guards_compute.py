@@ -33,7 +33,7 @@ def real_of(word: cython.longlong) -> cython.double:
 @cython.cfunc
 @cython.inline
 @cython.nogil
-@cython.exceptval(check=False)
+@cython.exceptval(-9, check=False)
 def is_finite(value: cython.double) -> cython.int:
     """Whether a double is neither infinite nor NaN."""
     return value - value == 0

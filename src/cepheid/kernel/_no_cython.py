@@ -23,7 +23,7 @@ def cfunc(function: Function) -> Function:
     return function
 
 
-def exceptval(_value: int, *, check: bool) -> Callable[[Function], Function]:  # noqa: ARG001 - as Cython has it
+def exceptval(_value: int = 0, *, check: bool) -> Callable[[Function], Function]:  # noqa: ARG001 - as Cython has it
     """A decorator that leaves the function as it is."""
     return cfunc
 
