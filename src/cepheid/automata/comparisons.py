@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 GATHERED = {"<": "max", "<=": "max", ">": "min", ">=": "min", "=": "same", "!=": "set"}
 """What the values of a side come to (`registers.Gathered`), by the operator behind it: `x < y` needs the greatest x."""
 
-MOST_ALTERNATIVES = 8
+MOST_ALTERNATIVES = 16
 """Alternatives of a condition: a move that asks it becomes so many moves."""
 
 TRUE = Literal(value=True, type=pa.bool_())
