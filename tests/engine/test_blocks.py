@@ -48,7 +48,12 @@ def test_rings_are_lists(seed):
         row, ring = rng.randrange(6), rng.randrange(3)
         kind = rng.random()
         if kind < 0.04 and row:
-            blocks.release(np.array([row]))
+            before = int(blocks.sizes[row])
+            if rng.random() < 0.5:
+                blocks.release(np.array([row]))
+            else:
+                blocks.restart(np.array([row]))
+                assert blocks.sizes[row] == before, "its memory stays"
             model.pop(row, None)
             continue
         blocks.open(np.array([row, row]))

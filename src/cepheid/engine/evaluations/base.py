@@ -132,6 +132,9 @@ class AnyEvaluation(Protocol):
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
 
+    def restart(self, slots: Array) -> None:
+        """Forget the partitions in these slots, which are read again at once: what takes long to get may stay."""
+
     def expire(self, time: int) -> Array:
         """Free what no match can go on with; returns the idle slots."""
 
@@ -231,6 +234,10 @@ class Around(Feeding):
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
         self.evaluation.release(slots)
+
+    def restart(self, slots: Array) -> None:
+        """Forget the partitions in these slots, which are read again at once."""
+        self.evaluation.restart(slots)
 
     def expire(self, time: int) -> Array:
         """Free what no match can go on with; returns the idle slots."""
@@ -370,6 +377,10 @@ class Keeping(Feeding):
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
         self.store.release(np.asarray(slots, np.int64) + 1)
+
+    def restart(self, slots: Array) -> None:
+        """Forget the partitions in these slots, which are read again at once: positions start again at 0. O(slots)."""
+        self.release(slots)
 
     def memory_usage(self) -> int:
         """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""

@@ -97,6 +97,10 @@ class BlockRun(BufferedRun):
     def _check(self, words: Array, entries: list[Array]) -> None:
         """Raise ValueError where the plain words of blocks and the entries of their rings, from a snapshot, are no state of this evaluation."""
 
+    def restart(self, slots: Array) -> None:
+        """Forget the partitions in these slots, which are read again at once: their blocks stay."""
+        self.store.restart(np.asarray(slots, np.int64) + 1)
+
     def _idle(self, time: int) -> Array:
         idle, oldest = self.store.offsets < 0, self._since(time)
         held = self.store.held_rows

@@ -159,6 +159,11 @@ class GuardedRun(BlockRun):
         self._set("counted", 0)
         super().release(slots)
 
+    def restart(self, slots: Array) -> None:
+        """Forget the partitions in these slots, see `Keeping.restart`."""
+        self._set("counted", 0)
+        super().restart(slots)
+
     def expire(self, time: int) -> Array:
         """Free the memory of partitions in which no match can go on, see `KernelEvaluation.expire`."""
         self._set("counted", 0)

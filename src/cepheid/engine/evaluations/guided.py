@@ -178,7 +178,7 @@ class Guided(Consuming):
     def _begin_anew(self, slots: Array) -> None:
         super()._begin_anew(slots)
         if self.guide is not None:
-            self.guide.evaluation.release(slots)
+            self.guide.evaluation.restart(slots)
 
     def _fit(self, count: int) -> None:
         super()._fit(count)

@@ -125,6 +125,16 @@ class Blocks(BlockStore):
             _copy_ring(old, before[number], block, after[number], int(self.widths[number]))
         self._replace(row, block)
 
+    def restart(self, rows: Array) -> None:
+        """Empty the blocks of these rows, which start again. O(rows): the rings stay as large as they are."""
+        rows = np.unique(rows)
+        self.kept[rows] = self._blank["kept"]
+        first = self.offsets[rows[self.offsets[rows] >= 0]]
+        self.words[first[:, None] + self._first_words] = self.layout.words
+        for number in range(len(self.layout.rings)):
+            for word in (HEAD, TAIL):
+                self.words[first + self.layout.ring(number) + word] = 0
+
     # ------------------------------------------------------------------------------------------------ reading
 
     def lines(self, rows: Array, ring: int) -> Array:
