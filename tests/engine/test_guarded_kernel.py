@@ -669,10 +669,10 @@ def test_a_value_that_was_asked_to_be_equal_is_one_of_the_event() -> None:
 
 
 UNKNOWN = {
-    "values of several events are gathered": [
-        Transition(0, 1, A, X, writes=stores(r0=Now(V))),
+    "sets of values are kept": [
+        Transition(0, 1, A, X, writes=stores(r0=Gathered("set", None, V))),
         Transition(1, 1),
-        Transition(1, 2, B, Y, writes=stores(r0=Gathered("max", Before(0), V))),
+        Transition(1, 2, B, Y, writes=stores(r0=Gathered("set", Before(0), V))),
         Transition(2, 2),
         Transition(2, 3, C | guard(0), Z),
     ],

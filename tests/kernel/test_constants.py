@@ -92,11 +92,16 @@ OTHERS = {
     | {f"F_{name.upper()}": place for place, name in enumerate(guarded_tables.FORM)}
     | {f"I_{name.upper()}": place for place, name in enumerate(guarded_tables.INDEX)}
     | {name: getattr(guarded_tables, name) for name in ("LABELS", "MACRO_BITS", "MACROS_MASK", "FORM_BITS")}
-    | {name: getattr(guarded_tables, name) for name in ("OUTSIDE", "NULLS", "COMPUTED", "SLOT_BITS", "PLACE_BITS")}
+    | {
+        name: getattr(guarded_tables, name)
+        for name in ("OUTSIDE", "NULLS", "COMPUTED", "SLOT_BITS", "PLACE_BITS", "HOW_BITS", "COLUMN_BITS")
+    }
     | {name: getattr(guarded_tables, name) for name in ("REAL", "SOURCE_BITS", "SOURCE_MASK")}
     | {f"FROM_{name.upper()}": place for place, name in enumerate(guarded_tables.SOURCES) if name != "constant"}
     | {name: guarded_tables.OPERATIONS.index(operation) for name, operation in OPERATIONS.items()}
     | {"OPERATION_MASK": guarded_tables.REAL - 1}
+    | {f"MADE_{how.upper()}": number for how, number in guarded_tables.MADE.items()}
+    | {"SLOTS_MASK": (1 << guarded_tables.HOW_BITS) - 1, "HOW_MASK": (1 << guarded_tables.COLUMN_BITS - guarded_tables.HOW_BITS) - 1}
     | {name: getattr(guarded_cells, name) for name in ("HEIGHT_BITS", "HEIGHT_MASK")}
     | {
         "RISING": 1,

@@ -192,21 +192,29 @@ class Regions:
         return tuple(sorted(found))
 
     @cached_property
+    def _several(self) -> frozenset[int]:
+        """The registers that may hold several values, or what a correlation keeps."""
+        return self._written(lambda term: isinstance(term, Kept) or (isinstance(term, Gathered) and term.how == "set"))
+
+    @cached_property
     def _plural(self) -> frozenset[int]:
-        """The registers that may hold several values, or what a correlation keeps, or a time that is NULL for there were different ones."""
+        """These, and those that may hold a time that is NULL for there were different ones."""
+        return self._several | self._written(lambda term: isinstance(term, Gathered) and isinstance(term.value, Time | Index))
+
+    def _written(self, asked: Callable[[Term], bool]) -> frozenset[int]:
+        """The registers that may hold what is made of a term that is asked for."""
         stores = [store for move in self.automaton.transitions for store in move.writes]
-        found = {
-            store.register
-            for store in stores
-            for term in terms(store.term)
-            if isinstance(term, Kept) or (isinstance(term, Gathered) and (term.how == "set" or isinstance(term.value, Time | Index)))
-        }
+        found = {store.register for store in stores if any(map(asked, terms(store.term)))}
         while more := {store.register for store in stores if reads(store.term) & found} - found:
             found |= more
         return frozenset(found)
 
+    def several(self, macro: Macro) -> frozenset[int]:
+        """The slots of a macro state that may hold several values, or what a correlation keeps."""
+        return frozenset(slot for _, held in macro.configurations for register, slot in held if register in self._several)
+
     def plural(self, macro: Macro) -> frozenset[int]:
-        """The slots of a macro state that no index has an order for: those of `_plural` registers."""
+        """The slots of a macro state that no index of `guarded_indexes` has an order for: these, and times that may be NULL."""
         return frozenset(slot for _, held in macro.configurations for register, slot in held if register in self._plural)
 
     def step(self, macro: Macro, mask: int) -> Step:

@@ -13,6 +13,34 @@ from cepheid.kernel._guards_lists import pop, push
 
 
 @cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def gather(
+    words: cython.longlong[::1],
+    values: cython.const[cython.longlong][::1],
+    columns: cython.const[cython.longlong][::1],
+    event: cython.Py_ssize_t,
+    made: cython.int,
+    kept_at: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    v: cython.Py_ssize_t,
+) -> cython.longlong:
+    """Put to `at` what `made` says is made of a slot of the entry at v and a value of the event; 1 where that is NULL."""
+    slot: cython.int = made & SLOTS_MASK
+    how: cython.int = (made >> HOW_BITS) & HOW_MASK
+    o: cython.Py_ssize_t = 3 * (made >> COLUMN_BITS)
+    before: cython.longlong = words[v + kept_at + slot]
+    now: cython.longlong = values[event + columns[o]]
+    words[at] = 0
+    if ((words[v + C_NULLS] >> slot) & 1) != 0 or (values[event + columns[o + 1]] & columns[o + 2]) != 0:
+        return 1
+    if how == MADE_SAME and now != before:
+        return 1
+    words[at] = now if (how == MADE_MAX and now > before) or (how == MADE_MIN and now < before) else before
+    return 0
+
+
+@cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(-9, check=False)
@@ -28,7 +56,10 @@ def keep_values(
     w: cython.Py_ssize_t,
     v: cython.Py_ssize_t,
 ) -> cython.int:
-    """Give the cell at w the values of its slots: those of the event, and those that it keeps of the entry at v. A value that is NULL is 0."""
+    """Give the cell at w the values of its slots: those of the event, and those that it keeps of the entry at v, or makes of both.
+
+    A value that is NULL is 0.
+    """
     nulls: cython.longlong = 0
     one: cython.longlong = 1
     slot: cython.int = 0
@@ -38,6 +69,9 @@ def keep_values(
         slot = operands[made + 1 + k]
         if slot < 0:
             slot = -1 - slot
+            if slot > SLOTS_MASK:
+                nulls |= gather(words, values, columns, event, slot, kept_at, w + kept_at + k, v) << k
+                continue
             words[w + kept_at + k] = words[v + kept_at + slot]
             if ((words[v + C_NULLS] >> slot) & 1) != 0:
                 nulls |= one << k

@@ -123,7 +123,7 @@ def run(
     bits: whose groups end, whose groups do something; 1 is the initial one), cells_of (how many cells it makes at most). regions: by columns R_; from
     R_TESTS on, per test of its form, the number of a value in `columns`, and what this value is to be more or less to be its two bounds.
     operands: lists of values, by number in `columns`: those that are asked to be equal, and a number and as many that become slots.
-    operands that are less than 0: -1 - a slot that is carried.
+    operands that are less than 0: -1 - what is made of a slot that is carried: its number, how (MADE_), and the number of the value of the event.
     shapes: (macro state * shapes + index) * shape_width: by columns I_: how many slots are tested, how many are the key (-1: no such index), how many
     of these, the last, are carried, the index by the others alone, then the key, then those tested.
     forms: by columns F_ (form * form_width): index, number of tests, and for each whether it wants values OUTSIDE of its bounds, and NULLS, its slot,

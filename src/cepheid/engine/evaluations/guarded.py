@@ -285,17 +285,19 @@ class Guarded(Keeping):
     def _asked(self, bank: Bank, region: Region, low: int) -> list[tuple[tuple[Value, ...], Node]]:
         """What a region's groups come to, in an order that depends on the stream alone."""
         found = bank.ask(self._question(region, bank.macro), self.evaluator, low)
-        if len(found) == 1:
-            return list(found.items())
-        if len(found) > SETS_LIMIT and any(is_several(value) for values in found for value in values):
+        if (
+            len(found) > SETS_LIMIT
+            and len(groups := {values for values, _ in found}) > SETS_LIMIT
+            and any(is_several(value) for values in groups for value in values)
+        ):
             raise LimitError(
-                f"an event leads to {len(found)} groups of partial matches that keep different sets of values, and the limit is {SETS_LIMIT}"
+                f"an event leads to {len(groups)} groups of partial matches that keep different sets of values, and the limit is {SETS_LIMIT}"
                 " (SETS_LIMIT)",
                 help="a condition between an iteration and a later variable keeps all values of each choice of events: let the events follow"
                 " each other directly (`:+`, `:{5}`), compare with prev, or bound the iteration by a smaller window",
             )
         # The keys differ, but where one match is in several groups.
-        return sorted(found.items(), key=lambda item: (item[1].key, json.dumps(stored(item[0])) if self.regions.ambiguous else ""))
+        return sorted(found, key=lambda item: (item[1].key, json.dumps(stored(item[0])) if self.regions.ambiguous else ""))
 
     def _kept(self, partition: Partition, region: Region, found: Sequence[Group]) -> Sequence[Group]:
         """Groups that go on with a region at this event, restricted to what is chosen of the parts that end there."""

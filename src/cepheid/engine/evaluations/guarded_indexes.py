@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.automata.registers import Before, Compares, Elapsed, Holds, reads
+from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, reads
 from cepheid.engine.evaluations.guarded_correlations import KeptColumns
 from cepheid.engine.evaluations.guarded_graph import PASSES, Node, Ring, Stretch, Tree, meld, united
 from cepheid.logical.plan import Index, Time
@@ -71,9 +71,10 @@ class Question:
     """What a region asks of an index: its shape, the values of the event that go with it, and what is asked of each group.
 
     local: tests of the event alone. equal: values for the key of the hash. now: the value compared with the slot. operator, truth: of a comparison.
+    gathered: slots that gathered values are made of; groups that differ there have cells of their own.
     """
 
-    __slots__ = ("equal", "literals", "local", "now", "operator", "region", "rest", "shape", "truth")
+    __slots__ = ("equal", "gathered", "literals", "local", "now", "operator", "region", "rest", "shape", "truth")
 
     def __init__(self, region: Region, *, plural: frozenset[int]) -> None:
         """plural: the slots that no index has an order for, see `Regions.plural`."""
@@ -88,6 +89,7 @@ class Question:
                     hashed[slot] = now
                     rest.remove(literal)
         carried = tuple(sorted(frozenset().union(*map(reads, region.made)))) if region.made else ()
+        self.gathered = sorted(frozenset().union(*(reads(term) for term in region.made if isinstance(term, Gathered))))
         equals = tuple(sorted(hashed))
         self.equal = [hashed[slot] for slot in equals]
         self.now: Expression | None = None
@@ -537,22 +539,22 @@ class Bank:
             return Groups(self._steps)
         return Ordered(self._steps) if shape.kind == ORDER else Plain(self._steps)
 
-    def ask(self, question: Question, event: Evaluator, low: int) -> dict[tuple[Value, ...], Node]:
-        """The live partial matches of a region's groups, by the values that it makes of them."""
+    def ask(self, question: Question, event: Evaluator, low: int) -> list[tuple[tuple[Value, ...], Node]]:
+        """The live partial matches of a region's groups, with the values that it makes of them."""
         if not all(event.holds(test, ()) == truth for test, truth in question.local):
-            return {}
+            return []
         shape = question.shape
         if shape not in self._indexes:
             self._build(shape, low)
         self._steps.index += 1
         below = self._indexes[shape].get(tuple(event.now(value) for value in question.equal), {})
-        found: dict[tuple[Value, ...], Node] = {}
+        found: dict[tuple[tuple[Value, ...], tuple[Value, ...]], Node] = {}
         for slots, node in self._answers(below, question, event, low):
-            new = tuple(event.value(term, slots) for term in question.region.made)
-            union = meld(found.get(new), node, self._steps)
+            key = tuple(event.value(term, slots) for term in question.region.made), tuple(slots[slot] for slot in question.gathered)
+            union = meld(found.get(key), node, self._steps)
             assert union is not None
-            found[new] = union
-        return found
+            found[key] = union
+        return [(new, node) for (new, _), node in found.items()]
 
     def _answers(
         self, below: dict[tuple[Value, ...], Bucket], question: Question, event: Evaluator, low: int

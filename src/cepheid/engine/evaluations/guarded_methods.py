@@ -295,6 +295,7 @@ class _Asked:
     """
 
     def __init__(self, program: Program, *, compiled: bool) -> None:
+        self._compiled = compiled
         self._costs = COMPILED_UPDATES if compiled else UPDATES
         self._answers = COMPILED_ANSWERS if compiled else ANSWERS
         self._alphabet = program.automaton.alphabet
@@ -325,7 +326,8 @@ class _Asked:
                 if region.label is None:
                     self.updates.setdefault(UNMARKED)
                 elif macro is not regions.initial:
-                    self._ask(Question(region, plural=regions.plural(macro)), self._names(macro))
+                    plural = regions.several(macro) if self._compiled else regions.plural(macro)
+                    self._ask(Question(region, plural=plural), self._names(macro))
                 moves += [(target, any(isinstance(term, Kept) for term in region.made)) for target, _ in region.targets]
                 self.sets |= bool(region.targets) and any(isinstance(term, Gathered) and term.how == "set" for term in region.made)
         except UnknownError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -73,6 +73,12 @@ SOURCES = ("nothing", "slot", "now", "constant")
 
 SLOT_BITS, PLACE_BITS = 8, 16
 """Where a test has its slot, and the place of this slot among those that its index has tested, in bits."""
+
+HOW_BITS, COLUMN_BITS = 8, 11
+"""Where what is made of a slot has how it is made, see MADE, and the number of the value of the event, in bits."""
+
+MADE = {"max": 1, "min": 2, "same": 3}
+"""What is made of a slot and a value of the event, see `Gathered`; 0: the value of the slot is kept."""
 
 SHAPE_BITS = 16
 """Of a list in the kernel's hash, the bits that say its index."""
@@ -142,6 +148,9 @@ class Ask:
         )
 
 
+Value: TypeAlias = "Expression | int | tuple[str, int, Expression]"
+"""A value that is kept: one of the event, that of a slot, or what is made of both: how, the slot, and the value of the event."""
+
 Form = tuple[int, tuple[int, ...]]
 """The number of an index of a macro state, and tests as the kernel reads them."""
 
@@ -197,7 +206,8 @@ class GuardTables:
                     asked[macro].add(ask)
                 for target, places in region.targets:
                     for slot, value in enumerate(_values(region, places, ask)):
-                        written.setdefault((target, slot), set()).add((macro, value) if isinstance(value, int) else value)
+                        source = value[2] if isinstance(value, tuple) else (macro, value) if isinstance(value, int) else value
+                        written.setdefault((target, slot), set()).add(source)
                     todo.append(target)
         if self.regions.ambiguous:
             raise UnknownError("a match may be found in several ways")
@@ -230,11 +240,11 @@ class GuardTables:
             raise UnknownError("events that are not marked move partial matches")
         if region.label >= LABEL_LIMIT:
             raise UnknownError("it has too many labels")
-        plural = self.regions.plural(macro)
-        question = Question(region, plural=plural)
+        several = self.regions.several(macro)
+        question = Question(region, plural=several)
         if question.local:
             raise UnknownError("an event is compared with itself")
-        tests = _tests(question, plural)
+        tests = _tests(question, several, self.regions.plural(macro))
         if tests is None:
             return None
         equal = tuple(zip(question.shape.equals, map(_word, question.equal), strict=True))
@@ -308,7 +318,7 @@ class GuardTables:
         made: tuple[int, ...] = ()
         for each, places in region.targets:
             target = self.number[each]
-            made = tuple(-1 - value if isinstance(value, int) else self.columns[value] for value in _values(region, places, ask))
+            made = tuple(map(self._made, _values(region, places, ask)))
         kept = self._operands((len(made), *made))
         kind = region.label | target + 1 << MACRO_BITS
         if macro is self.regions.initial:
@@ -319,6 +329,15 @@ class GuardTables:
         tests = [number for test in ask.tests for number in (self.columns[test.now], test.lower, test.upper)]
         tests += [0] * (3 * self.tests - len(tests))
         return (kind | form << FORM_BITS, target, region.final, form, equals, kept, self.lasting(macro, ask), *tests)
+
+    def _made(self, value: Value) -> int:
+        """A value that is kept, as the kernel reads it."""
+        match value:
+            case int() as slot:
+                return -1 - slot
+            case (how, slot, own):
+                return -1 - (slot | MADE[how] << HOW_BITS | self.columns[own] << COLUMN_BITS)
+        return self.columns[value]
 
     def _chained(self, rows: Sequence[tuple[int, ...]]) -> int:
         """Put rows into the table, one leading to the next; the place of the first, -1 without any."""
@@ -374,8 +393,8 @@ class GuardTables:
         return np.concatenate([table.reshape(-1), np.array(programs, np.int64)])
 
 
-def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterator[Expression | int]:
-    """The values of the event that these terms of a region are, and the slots whose values are kept; what is equal to a value of the event is one."""
+def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterator[Value]:
+    """The values that these terms of a region are; what is equal to a value of the event is one."""
     equal = dict(() if ask is None else ask.equal)
     for place in places:
         match region.made[place]:
@@ -383,8 +402,14 @@ def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterato
                 yield _word(value)
             case Before(register=slot):
                 yield equal.get(slot, slot)
+            case Gathered(how=how, before=Before(register=slot), value=value) if how in MADE:
+                if is_text(type_of(value)) and how != "same":
+                    raise UnknownError("the order of texts is asked")
+                yield how, slot, _word(value)
+            case Gathered(how="set"):
+                raise UnknownError("sets of values are kept")
             case Gathered():
-                raise UnknownError("values of several events are gathered")
+                raise UnknownError("values of one event are gathered twice")
             case _:
                 raise UnknownError("a condition keeps the values of several events")
 
@@ -424,8 +449,8 @@ def _answers(shape: Shape, wanted: Shape) -> bool:
     return (shape.equals, shape.carried) == (wanted.equals, wanted.carried) and set(shape.slots) >= set(wanted.slots)
 
 
-def _tests(question: Question, plural: frozenset[int]) -> tuple[Test, ...] | None:
-    """What a question asks beside its equalities, by slot; None where nothing can be such."""
+def _tests(question: Question, several: frozenset[int], plural: frozenset[int]) -> tuple[Test, ...] | None:
+    """What a question asks beside its equalities, by slot; None where nothing can be such. several, plural: slots, see `Regions`."""
     shape = question.shape
     if shape.kind == ALL:
         return ()
@@ -438,9 +463,9 @@ def _tests(question: Question, plural: frozenset[int]) -> tuple[Test, ...] | Non
     found: list[Test] = []
     for literal in question.rest:
         match literal:
-            case Compares(before=Before(register=slot), operator=operator, now=now), truth if slot not in plural:
+            case Compares(before=Before(register=slot), operator=operator, now=now), truth if slot not in several:
                 found.append(_comparison(slot, operator, now, truth))
-            case Elapsed(before=Before(register=slot), now=now, interval=interval), truth if slot not in plural:
+            case Elapsed(before=Before(register=slot), now=now, interval=interval), truth if slot not in several:
                 ages.setdefault((slot, now), []).append((interval, truth))
             case Computes(condition=condition, operands=operands), truth:
                 found.append(_computed(condition, dict(operands), truth))
@@ -449,9 +474,11 @@ def _tests(question: Question, plural: frozenset[int]) -> tuple[Test, ...] | Non
     for (slot, now), intervals in ages.items():
         # What begins earlier may begin before what is kept.
         spans = _ages(intervals, 0 if isinstance(now, Time | Index) else -MOST)
-        if spans is None:
+        nulls = NULLS if slot in plural and not any(truth for _, truth in intervals) else 0
+        if spans is None and not nulls:
             return None
-        found += [Test(slot, flags, _word(now), lower, upper) for flags, lower, upper in spans]
+        # Where no age is such, NULL alone passes.
+        found += [Test(slot, flags | nulls, _word(now), lower, upper) for flags, lower, upper in spans or [(0, MOST, LEAST)]]
     return tuple(sorted(found, key=lambda test: (test.slot, test.flags, test.lower, test.upper, test.program)))
 
 
