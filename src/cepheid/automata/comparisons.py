@@ -94,6 +94,8 @@ def alternatives(correlation: Correlation) -> list[frozenset[Atom]] | None:
     Over more than two variables it is one comparison that computes; these are of one level, so that all are gone where one is.
     """
     both, condition = correlation.variables, correlation.condition
+    if len(both) == 1 and isinstance(condition, Apply) and not any(previous for _, previous in both):
+        return [frozenset([condition])]
     if len(both) > 2 and correlation.top == 0 and isinstance(condition, Apply) and operands(condition) is not None:
         return [frozenset([condition])]
     if len(both) != 2 or not correlation.levels[0]:
@@ -219,7 +221,10 @@ class Comparison:
 
 @record
 class Computation:
-    """A comparison that computes with one value of each of its variables. registers, upcoming, top: see `Comparison`."""
+    """A comparison that computes with one value of each of its variables. registers, upcoming, top: see `Comparison`.
+
+    Of one variable it is any condition, which is asked of each of its events alone.
+    """
 
     condition: Apply
     operands: Mapping[Variable, Expression]
@@ -235,7 +240,10 @@ class Computation:
             held[self.registers[variable]] = now = Now(localize(self.operands[variable]))
             terms = [(value, held[self.registers[each]]) for each, value in self.operands.items()]
             there = tuple((value, term) for value, term in terms if term is not None)
-            tests += [Computes(self.condition, there)] if len(there) == len(terms) and now is not None else []
+            if len(terms) == 1:
+                tests.append(Compares(now, "=", TRUE))
+            elif len(there) == len(terms):
+                tests.append(Computes(self.condition, there))
         for variable, register in self.upcoming.items():
             if (KEEP, variable[0]) in actions:
                 held[register] = Now(localize(self.operands[variable]))

@@ -45,7 +45,9 @@ def variables(expression: Expression) -> frozenset[Variable]:
 
 
 def operands(condition: Expression) -> dict[Variable, Expression] | None:
-    """What a condition computes with, one operand for each variable; None where it has no such steps."""
+    """What a condition computes with, one operand for each variable (of one variable itself); None where it has no such steps."""
+    if len(own := variables(condition)) == 1:
+        return dict.fromkeys(own, condition)
     found = steps(condition)
     if found is None:
         return None

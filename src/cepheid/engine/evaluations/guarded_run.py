@@ -105,7 +105,7 @@ class GuardedRun(BlockRun):
             most_marks=CHUNK_POSITIONS,
         )
         tables = self.tables
-        self.codes = LetterCodes(program.bits)
+        self.codes = LetterCodes(program.bits + tables.facts.bits)
         self.mends |= {
             "letter": "_mend_letter",
             "stack": "_mend_stack",
@@ -182,6 +182,9 @@ class GuardedRun(BlockRun):
             nulls = [values.layout.null_bits[value] if values.nullable else (0, 0) for value in wanted]
             columns = [(first * beside, null * beside, int(bit)) for first, (null, bit) in zip(firsts, nulls, strict=True)]
             self._columns = np.array(columns, np.uint64).view(np.int64).reshape(-1)
+            if self.tables.facts.bits:
+                facts = self.tables.facts.of(values) << np.uint64(self.program.bits)
+                return self.codes.begin(events.letters.astype(np.uint64) | facts)
         return self.codes.begin(events.letters)
 
     @property
@@ -286,7 +289,8 @@ class GuardedRun(BlockRun):
             self.codes.forget()
             self.tables.forget()
         code = self.codes.learn(int(self._batch[0][self._get("row")]) & self.codes.letter_mask)
-        self.tables.learn(code, self.program.automaton.alphabet.mask_of(self.codes.letters[code]))
+        letter, bits = self.codes.letters[code], self.program.bits
+        self.tables.learn(code, self.program.automaton.alphabet.mask_of(letter & (1 << bits) - 1), letter >> bits)
         self._flatten()
 
     def _flatten(self) -> None:

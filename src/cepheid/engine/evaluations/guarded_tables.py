@@ -18,6 +18,7 @@ from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Now, reads
 from cepheid.automata.transform import cubes
 from cepheid.automata.transition import HIDDEN
+from cepheid.engine.evaluations.guarded_facts import Facts
 from cepheid.engine.evaluations.guarded_indexes import ALL, ORDER, Question
 from cepheid.engine.evaluations.transitions import LABEL_LIMIT
 from cepheid.engine.letters.encoded import ONE_WORD_DIGITS, is_two_words, ordered_bits
@@ -38,6 +39,9 @@ Array = np.ndarray[Any, Any]
 
 MACROS = 62
 """Macro states that the kernel has bits for."""
+
+LETTER_BITS = 64
+"""Bits of a letter, those of `Facts` included."""
 
 MOST_COMBINED = 1 << 10
 """Combinations of conditions that are looked at for one macro state: those that let a partial match go on in different ways."""
@@ -188,6 +192,7 @@ class GuardTables:
             raise UnknownError("events that PROJECT hides may say where a match begins")
         self.program = program
         self.regions = Regions(program.automaton)
+        self.facts = Facts(most=LETTER_BITS - program.bits)
         self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(program.asked)}
         asked: dict[Macro, set[Ask]] = {}
         self._asks = asked
@@ -240,10 +245,10 @@ class GuardTables:
             raise UnknownError("events that are not marked move partial matches")
         if region.label >= LABEL_LIMIT:
             raise UnknownError("it has too many labels")
+        if not self.facts.know(region):
+            raise UnknownError("an event is compared with itself by more than words, or too often")
         several = self.regions.several(macro)
         question = Question(region, plural=several)
-        if question.local:
-            raise UnknownError("an event is compared with itself")
         tests = _tests(question, several, self.regions.plural(macro))
         if tests is None:
             return None
@@ -287,15 +292,16 @@ class GuardTables:
         self._operand_of: dict[tuple[int, ...], int] = {}
         self._operand_count = 0
 
-    def learn(self, code: int, mask: int) -> None:
-        """Extend the tables by the code of a new letter with this mask; codes come in the order of their numbers."""
+    def learn(self, code: int, mask: int, facts: int) -> None:
+        """Extend the tables by the code of a new letter with this mask and these bits of `facts`; codes come in the order of their numbers."""
         if code == self.codes:
             self._more_codes()
         if self.program.droppable and not self.program.relevant(mask):
             return
         for number, macro in enumerate(self.macros):
             step = self.regions.step(macro, mask)
-            rows = [row for region in step.marked if (row := self._row(macro, region)) is not None]
+            agreeing = (region for region in step.marked if self.facts.agree(region, facts))
+            rows = [row for region in agreeing if (row := self._row(macro, region)) is not None]
             self.first_of[number, code] = self._chained(rows)
             self.cells_of[code] += len(rows)
             ends = number > 0 and step.unmarked is not None
