@@ -113,3 +113,24 @@ def test_they_have_the_matches_of_the_definition(pattern: str) -> None:
 
 def answer(matches: Iterable[Match]) -> list[str]:
     return sorted(str(match.variables) for match in matches)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "b.$index < 5",
+        "NOT b.$index % 3 = 1",
+        "b.v > a.v AND a.$index + 1 > b.v",
+        "a.$index % 2 = 0 OR b.v < a.v",
+        "b.$index = b.v",
+    ],
+)
+def test_what_is_asked_of_one_event_and_its_position_is_compiled(condition: str) -> None:
+    rng = random.Random(f"{SEED} {condition}")
+    asked = cepheid.query(f"SELECT * WHERE A AS a ; B AS b FILTER {condition}")
+    assert "not compiled" not in str(asked.explain())
+    for _ in range(5):
+        columns = {"type": rng.choices("AB", k=12), "ts": list(range(12)), "v": rng.choices([None, 1, 2, 3, 7, 9, 11], k=12)}
+        events = pa.table(columns, schema=pa.schema([("type", pa.string()), ("ts", pa.int64()), ("v", pa.int64())]))
+        wanted = answer(asked.run(events, engine="reference"))
+        assert all(answer(asked.run(events, engine=engine)) == wanted for engine in available())
