@@ -94,7 +94,7 @@ def alternatives(correlation: Correlation) -> list[frozenset[Atom]] | None:
     Over more than two variables it is one comparison that computes; these are of one level, so that all are gone where one is.
     """
     both, condition = correlation.variables, correlation.condition
-    if len(both) == 1 and isinstance(condition, Apply) and not any(previous for _, previous in both):
+    if len(both) == 1 and correlation.levels[0] and isinstance(condition, Apply) and not any(previous for _, previous in both):
         return [frozenset([condition])]
     if len(both) > 2 and correlation.top == 0 and isinstance(condition, Apply) and operands(condition) is not None:
         return [frozenset([condition])]
