@@ -676,11 +676,6 @@ UNKNOWN = {
         Transition(2, 2),
         Transition(2, 3, C | guard(0), Z),
     ],
-    "events that are not marked move partial matches": [
-        Transition(0, 1, A, X, writes=stores(r0=Now(V))),
-        Transition(1, 2, B | guard(0)),
-        Transition(2, 3, C, Z),
-    ],
 }
 
 
@@ -715,6 +710,117 @@ def test_a_partition_that_grows_too_large_is_named(monkeypatch: pytest.MonkeyPat
     evaluation = GuardedRun(Program(CHAINS["gaps"]))
     with pytest.raises(LimitError, match="BLOCK_LIMIT"):
         matches_of(evaluation, [Row("A", moment) for moment in range(200)], texts=Texts())
+
+
+# ----------------------------------------------------------------------------------------------------------------- unmarked moves
+
+
+def moving(*, asked: int = 0, back: bool = False, kept: frozenset[Any] = frozenset(), carried: bool = True) -> Automaton:
+    """`PROJECT x, z (A AS x ; B ; C AS z)`; back: a second B takes back what the first did. asked: guards of B; kept: what B stores."""
+    moves = [
+        Transition(0, 1, A, X, writes=stores(r0=Now(V))),
+        *(
+            [Transition(1, 1, forbids=B), Transition(2, 2, forbids=B), Transition(2, 1, B)]
+            if back
+            else [Transition(1, 1), Transition(2, 2)]
+        ),
+        Transition(1, 2, B | asked, writes=kept),
+        Transition(2, 3, C | guard(0) * carried, Z),
+    ]
+    return automaton_of(moves, Compares(Before(0), "<", V), Compares(Before(1), "<", V), Compares(Before(0), "=", W), registers=2)
+
+
+MOVING = {
+    "nothing is asked": moving(carried=False),
+    "a value is carried": moving(),
+    "the event is compared": moving(asked=guard(0)),
+    "an equality": moving(asked=guard(2)),
+    "a value of the event is kept": moving(kept=stores(r1=Now(V))),
+    "there and back": moving(back=True),
+    "there and back without a value": moving(back=True, carried=False),
+}
+"""Events B that are not marked."""
+
+
+def moving_cases(name: str) -> Iterator[tuple[random.Random, Program, list[Row]]]:
+    """As `drawn_cases`, where unmarked moves make cells."""
+    return ((rng, program, rows) for rng, program, rows in drawn_cases(name) if GuardTables(program).passes)
+
+
+def unmarked_cells(evaluation: GuardedRun) -> int:
+    """How many there are in all partitions."""
+    _, places = evaluation.store.places(evaluation.store.held_rows, 1)
+    kinds = evaluation.store.words[places + guarded_tables.CELL.index("kind")]
+    return int(np.count_nonzero(kinds & guarded_tables.LABELS == guarded_tables.UNMARKED))
+
+
+@pytest.mark.parametrize("variant", available())
+def test_unmarked_moves_in_pieces_with_restarts(variant: str) -> None:
+    drawn = Enough(share(CASES, variant), moving_cases(f"kernel moving {variant}"), given=20, moved=10, counted=10, chosen=10)
+    for rng, program, rows in drawn:
+        bounds, texts, sizes = {**random_bounds(rng), "limit": None}, Texts(), rng.choice((None, TINY))
+        chosen = ChoiceProgram(program.automaton, rng.choice((Strategy.NXT, Strategy.LAST)), None)
+        ways: list[Any] = [
+            (Guarded, GuardedRun, program, matches_of, "given"),
+            (GuardedCounts, GuardedCountRun, program, counts_of, "counted"),
+        ]
+        if isinstance(guarded_choice(chosen, **bounds), GuardedChoiceRun):
+            ways.append((GuardedChoice, GuardedChoiceRun, chosen, matches_of, "chosen"))
+        for plain, kind, asked, give, name in ways:
+            wanted = give(plain(asked, **bounds), rows, texts=texts)
+            evaluation, found = kind(asked, sizes=sizes, variant=variant, **bounds), []
+            cuts = sorted(rng.choices(range(len(rows) + 1), k=rng.choice((0, 2, 4))))
+            for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
+                found += give(evaluation, rows[start:stop], texts=texts, first=start)
+                drawn.seen["moved"] += unmarked_cells(evaluation) > 0
+                if rng.random() < 0.5:
+                    sections, evaluation = evaluation.dump(), kind(asked, sizes=sizes, variant=variant, **bounds)
+                    evaluation.load(sections)
+            assert found == wanted
+            drawn.seen[name] += len(found) > 1
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_unmarked_moves_in_large_windows(name: str) -> None:
+    """The cells in a ring that is full and grows, or of which half is freed, with starts out of order."""
+    rng, texts = random.Random(f"{SEED} moved {name}"), Texts()
+    drawn = Enough(1, given=5)  # a stream may have none
+    for _ in drawn:
+        rows = [
+            Row(rng.choice("AABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(50)) for moment in range(250)
+        ]
+        program = Program(MOVING[name])
+        for bounds in ({"window": 30}, {"count_window": 90, "limit": 7}, {"limit": 5}, {"window": 60, "sample": 4}):
+            wanted = matches_of(Guarded(program, **bounds), rows, texts=texts)
+            drawn.seen["given"] += len(wanted)
+            for variant in available():
+                assert matches_of(GuardedRun(program, variant=variant, **bounds), rows, texts=texts) == wanted
+        wanted = counts_of(GuardedCounts(program, window=60), rows, texts=texts)
+        for variant in available():
+            assert counts_of(GuardedCountRun(program, variant=variant, window=60), rows, texts=texts) == wanted
+        for strategy in (Strategy.NXT, Strategy.LAST):
+            choice = ChoiceProgram(program.automaton, strategy, None)
+            chosen = matches_of(GuardedChoice(choice, window=60), rows, texts=texts)
+            for variant in available():
+                assert matches_of(GuardedChoiceRun(choice, variant=variant, window=60), rows, texts=texts) == chosen
+
+
+@pytest.mark.parametrize("name", ["the event is compared", "there and back", "there and back without a value"])
+def test_cells_of_unmarked_events_that_nothing_leads_to_are_freed(name: str) -> None:
+    """40 partial matches, moved 2,000 times: without a window, their cells and chains stay as few as they are."""
+    texts, program = Texts(), Program(MOVING[name])
+    rows = [Row("A", moment, 1_000 + moment) for moment in range(40)] + [Row("B", 40 + moment, moment % 900) for moment in range(2_001)]
+    for variant in FAST:
+        evaluation = GuardedRun(program, variant=variant)
+        matches_of(evaluation, rows, texts=texts)
+        (head, tail), *_ = evaluation.store.lines(np.array([1]), 1)[:, :2]
+        assert tail - head <= 256
+        fresh = GuardedRun(program, variant=variant)
+        fresh.load(evaluation.dump())
+        after = [Row("B", 2_041, 2_000), Row("C", 2_042, 2_000)]
+        last = after if name == "the event is compared" else after[1:]
+        assert len(matches_of(fresh, last, texts=texts, first=2_041)) == 40
+        assert fresh._get("walked") < 400
 
 
 # ----------------------------------------------------------------------------------------------------------------- values that are carried

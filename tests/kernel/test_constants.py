@@ -91,7 +91,7 @@ OTHERS = {
     | {"R_TESTS": len(guarded_tables.ROW), "LEVEL_WIDTH": len(guarded_run.LEVEL), "PUSHED": guarded_run.PUSHED}
     | {f"F_{name.upper()}": place for place, name in enumerate(guarded_tables.FORM)}
     | {f"I_{name.upper()}": place for place, name in enumerate(guarded_tables.INDEX)}
-    | {name: getattr(guarded_tables, name) for name in ("LABELS", "MACRO_BITS", "MACROS_MASK", "FORM_BITS")}
+    | {name: getattr(guarded_tables, name) for name in ("LABELS", "UNMARKED", "MACRO_BITS", "MACROS_MASK", "FORM_BITS")}
     | {
         name: getattr(guarded_tables, name)
         for name in ("OUTSIDE", "NULLS", "COMPUTED", "SLOT_BITS", "PLACE_BITS", "HOW_BITS", "COLUMN_BITS")
@@ -111,6 +111,7 @@ OTHERS = {
         "SUPERSEDED": -2,
         "ENTRY": -1,
         "CELL": -2,
+        "PLACE_OF": 32,
         "NUMBER": guarded_run.NUMBER,
         "COUNT": 2,
         "CHOSEN": guarded_run.CHOSEN,

@@ -373,7 +373,7 @@ def count_matches(
             if above > top:
                 top = above
                 continue
-            if choosing != 0 and which == 0:
+            if choosing != 0 and which == 0 and (words[w + C_KIND] & LABELS) != UNMARKED:
                 counts[key] = extended(S, words, counts, known, supports, data, mask, keys, n, 0 if words[w + C_CHILD] < 0 else counts[key])
             known[2 * key] = S[S_TAG] + n
             top -= 1

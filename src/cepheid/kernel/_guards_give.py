@@ -9,7 +9,7 @@ except ImportError:
 from cepheid.kernel._blocks import D_DATA, D_HEAD, D_MASK
 from cepheid.kernel._guards_count import count_matches, part_of
 from cepheid.kernel._guards_layout import *
-from cepheid.kernel._guards_lists import all_pass, has_live, may_pass, next_cell, open_level, passes, push
+from cepheid.kernel._guards_lists import all_pass, has_live, may_pass, next_cell, next_marked, open_level, passes, push
 from cepheid.kernel._numbers import subtract
 
 
@@ -50,54 +50,72 @@ def open_chosen(
 ) -> cython.int:
     """Make the level at v ready to give the cells with which the cell above goes on to its best support. -1 where the queue has no room.
 
-    Trees that pass as a whole are left out where their best support is another one.
+    Trees that pass as a whole are left out where their best support is another one. In the place of unmarked cells is what they go on from; they wait
+    at the end of the queue.
     """
     width: cython.Py_ssize_t = S[S_WIDTH]
     values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
     keys: cython.longlong = 1 + S[S_SHAPES]
     low: cython.longlong = S[S_LOW]
     room: cython.Py_ssize_t = queue.shape[0] // 3 - 4 - base
+    top: cython.Py_ssize_t = queue.shape[0] - 1
     n: cython.longlong = levels[v - LEVEL_WIDTH + L_CELL]
-    w: cython.Py_ssize_t = data + (n & mask) * width
-    at: cython.Py_ssize_t = w + C_BOUNDS
-    f: cython.Py_ssize_t = S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS)
-    which: cython.longlong = 1 + forms[f + F_SHAPE]
-    node: cython.Py_ssize_t = values + S[S_SLOTS] + S[S_NODE_WIDTH] * (which - 1)
+    w: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = 0
+    f: cython.Py_ssize_t = 0
+    which: cython.longlong = 0
+    node: cython.Py_ssize_t = 0
     wanted: cython.ulonglong = part_of(supports, mask, counts[(n & mask) * keys], LINK_BEFORE)
     size: cython.Py_ssize_t = 0
     key: cython.Py_ssize_t = 0
     x: cython.Py_ssize_t = 0
     m: cython.longlong = 0
-    n = words[w + C_CHILD]
-    while n >= head:
-        S[S_WALKED] += 1
+    while True:
         w = data + (n & mask) * width
-        x = w + node
-        key = (n & mask) * keys + which
-        if has_live(words, data, mask, width, x, head, low) == 0:
-            if (words[x + N_FORM] & RISING) != 0:
-                break  # older ones began earlier
-            n = words[x + N_JUMP]
-        elif may_pass(words, forms, x, f, at) == 0:
-            n = words[x + N_JUMP]
-        elif all_pass(words, forms, x, f, at) != 0 and (
-            known[2 * key] != S[S_TAG] + n or known[2 * key + 1] < low or counts[key] != wanted
-        ):
-            n = words[x + N_JUMP]
-        else:
-            if passes(words, forms, values, w, f, at) != 0:
-                m = n
-                while m >= head:
-                    w = data + (m & mask) * width
-                    if words[w + C_START] < low:
-                        break
-                    key = (m & mask) * keys
-                    if known[2 * key] == S[S_TAG] + m and known[2 * key + 1] >= low and counts[key] == wanted:
-                        if size > room:
-                            return -1
-                        size = push(queue, base, size, words[w + C_START], m, CELL)
-                    m = words[w + C_REST]
-            n = words[x + N_PREVIOUS]
+        at = w + C_BOUNDS
+        f = S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS)
+        which = 1 + forms[f + F_SHAPE]
+        node = values + S[S_SLOTS] + S[S_NODE_WIDTH] * (which - 1)
+        n = words[w + C_CHILD]
+        while n >= head:
+            S[S_WALKED] += 1
+            w = data + (n & mask) * width
+            x = w + node
+            key = (n & mask) * keys + which
+            if has_live(words, data, mask, width, x, head, low) == 0:
+                if (words[x + N_FORM] & RISING) != 0:
+                    break  # older ones began earlier
+                n = words[x + N_JUMP]
+            elif may_pass(words, forms, x, f, at) == 0:
+                n = words[x + N_JUMP]
+            elif all_pass(words, forms, x, f, at) != 0 and (
+                known[2 * key] != S[S_TAG] + n or known[2 * key + 1] < low or counts[key] != wanted
+            ):
+                n = words[x + N_JUMP]
+            else:
+                if passes(words, forms, values, w, f, at) != 0:
+                    m = n
+                    while m >= head:
+                        w = data + (m & mask) * width
+                        if words[w + C_START] < low:
+                            break
+                        key = (m & mask) * keys
+                        if known[2 * key] == S[S_TAG] + m and known[2 * key + 1] >= low and counts[key] == wanted:
+                            if size > room:
+                                return -1
+                            if (words[w + C_KIND] & LABELS) == UNMARKED:
+                                queue[top] = m
+                                top -= 1
+                                room = top // 3 - 4 - base
+                            else:
+                                size = push(queue, base, size, words[w + C_START], m, CELL)
+                        m = words[w + C_REST]
+                n = words[x + N_PREVIOUS]
+        if top == queue.shape[0] - 1:
+            break
+        top += 1
+        n = queue[top]
+        room = top // 3 - 4 - base
     levels[v + L_BASE] = base
     levels[v + L_CURSOR] = -1
     levels[v + L_FRESH] = 1
@@ -155,6 +173,7 @@ def enumerate_matches(
     moved: cython.int = 1  # the level is another one than before
     size: cython.Py_ssize_t = S[S_SIZE]
     passed: cython.Py_ssize_t = counts.shape[0] - size
+    through: cython.int = S[S_PASSES] != 0 and S[S_COUNTING] != CHOSEN  # what is chosen is marked
     rc: cython.int = 0
     while S[S_SPREAD] != 2:
         v = d * LEVEL_WIDTH
@@ -187,7 +206,10 @@ def enumerate_matches(
         if levels[v + L_BASE] + levels[v + L_SIZE] > queue_room:
             rc = EXIT_STACK
             break
-        n = next_cell(S, words, forms, data, mask, width, values, node, head, low, f, at, levels, queue, v)
+        if through != 0:
+            n = next_marked(S, words, forms, data, mask, width, values, node, head, low, f, at, levels, queue, v)
+        else:
+            n = next_cell(S, words, forms, data, mask, width, values, node, head, low, f, at, levels, queue, v)
         if n == -2:
             rc = EXIT_STACK
             break

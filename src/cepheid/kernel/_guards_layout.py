@@ -61,11 +61,14 @@ FIELDS = (
     "tag",  # the tag of a cell = its number and this
     "tags",  # no tag is as great
     "first",  # ! of supports, the first position in which they differ says which is better (NXT); 0: the last one does
+    "passes",  # ! 1: unmarked moves make cells
+    "carries",  # ! 1: some index has a list for each value that is carried
 )
 
 # Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a block, C_ of a cell, N_ of
 # a node, R_ a column of `regions`, F_ of `forms`, L_ of `levels`; what bits of a cell's kind, a test and N_FORM say; what stands in a queue in the
-# place of a tree; entries of a queue that an event may need beside those of its matches; what S[S_COUNTING] and S[S_ENUMERATING] say.
+# place of a tree, and below it the bits of what a tree of an unmarked cell has first (see `push_tree`); entries of a queue that an event may need
+# beside those of its matches; what S[S_COUNTING] and S[S_ENUMERATING] say.
 if not cython.compiled:
     EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE, EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE = range(10)
     S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_CONSUME, S_LIMIT, S_CONTINUED, S_LETTER_MASK = range(10)
@@ -74,7 +77,7 @@ if not cython.compiled:
         19, 30
     )
     S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN, S_WALKED = range(30, 37)
-    S_COUNTING, S_SAMPLE, S_SPREAD, S_SIZE, S_COUNTED, S_PLACES, S_TAG, S_TAGS, S_FIRST = range(37, 46)
+    S_COUNTING, S_SAMPLE, S_SPREAD, S_SIZE, S_COUNTED, S_PLACES, S_TAG, S_TAGS, S_FIRST, S_PASSES, S_CARRIES = range(37, 48)
     B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
     C_POSITION, C_START, C_CHILD, C_REST, C_KIND, C_NULLS, C_BOUNDS = range(7)
     N_PREVIOUS, N_JUMP, N_BEST, N_FORM, N_ENDS = range(5)
@@ -83,7 +86,7 @@ if not cython.compiled:
     I_TESTED, I_KEY, I_CARRIED, I_OUTER, I_SLOTS = range(5)
     L_BASE, L_SIZE, L_CURSOR, L_FRESH, L_CELL = range(5)
     LEVEL_WIDTH = 5
-    LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = 0xFFFF, 16, 0xFF, 24
+    LABELS, UNMARKED, MACRO_BITS, MACROS_MASK, FORM_BITS = 0xFFFF, 0xFFFF, 16, 0xFF, 24
     OUTSIDE, NULLS, COMPUTED, SLOT_BITS, PLACE_BITS = 1, 2, 4, 8, 16
     OPERATION_MASK, REAL, SOURCE_BITS, SOURCE_MASK = 31, 32, 6, 3
     FROM_NOTHING, FROM_SLOT, FROM_NOW = range(3)
@@ -93,7 +96,7 @@ if not cython.compiled:
     MADE_MAX, MADE_MIN, MADE_SAME = 1, 2, 3
     RISING, HEIGHT_BITS, HEIGHT_MASK, NULL_BITS = 1, 1, 63, 8
     SHAPE_BITS, SHAPES_MASK, SUPERSEDED = 16, 0xFFFF, -2
-    ENTRY, CELL = -1, -2
+    ENTRY, CELL, PLACE_OF = -1, -2, 32
     PUSHED = 80
     NUMBER, COUNT, CHOSEN = 1, 2, 3
     LINK_BEFORE, LINK_LENGTH, LINK_JUMP = range(3)

@@ -304,15 +304,19 @@ def push_tree(
     queue: cython.longlong[::1],
     base: cython.Py_ssize_t,
     size: cython.Py_ssize_t,
+    of: cython.longlong,
 ) -> cython.Py_ssize_t:
-    """Push the tree of entry n, by its greatest key, if something in it lives and may pass the tests; the size then."""
+    """Push the tree of entry n, by its greatest key, if something in it lives and may pass the tests; the size then.
+
+    of: -1, or the place of the unmarked cell whose tests these are: then both places stand in the queue.
+    """
     x: cython.Py_ssize_t = data + (n & mask) * width + node
     best: cython.longlong = words[x + N_BEST]
     most: cython.longlong = 0
     if best >= head:
         most = words[data + (best & mask) * width + C_START]
         if most >= low and may_pass(words, forms, x, f, at) != 0:
-            size = push(queue, base, size, most, best, n)
+            size = push(queue, base, size, most, best, n if of < 0 else CELL - 1 - (of << PLACE_OF | (n & mask)))
     return size
 
 
@@ -346,7 +350,7 @@ def open_level(
         levels[v + L_CURSOR] = n
     else:
         while n >= head:
-            size = push_tree(words, forms, data, mask, width, node, head, low, n, f, at, queue, base, size)
+            size = push_tree(words, forms, data, mask, width, node, head, low, n, f, at, queue, base, size, -1)
             n = words[data + (n & mask) * width + node + N_JUMP]
     levels[v + L_SIZE] = size
     return 0
@@ -381,8 +385,12 @@ def next_cell(
     what: cython.longlong = 0
     n: cython.longlong = 0
     start: cython.longlong = 0
+    of: cython.longlong = -1
     _side: cython.int = 0
     w: cython.Py_ssize_t = 0
+    x: cython.Py_ssize_t = 0
+    g: cython.Py_ssize_t = 0
+    bounds: cython.Py_ssize_t = 0
     if size > room:
         return -2
     if cursor >= 0 and levels[v + L_FRESH] == 0:
@@ -407,21 +415,33 @@ def next_cell(
         found = queue[3 * base + 1]
         what = queue[3 * base + 2]
         size = pop(queue, base, size)
-        if what < 0:
+        if what < 0 and what >= CELL:
             break
         S[S_WALKED] += 1
         n = what
         found = -1
+        of = -1
+        g = f
+        bounds = at
+        x = node
+        if what < 0:  # the tree of an unmarked cell
+            n = CELL - 1 - what
+            of = n >> PLACE_OF
+            n = head + ((n - head) & mask)
+            bounds = data + of * width
+            g = S[S_FORM_WIDTH] * (words[bounds + C_KIND] >> FORM_BITS)
+            bounds += C_BOUNDS
+            x = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[g + F_SHAPE]
         w = data + (n & mask) * width
-        if words[w + C_START] >= low and passes(words, forms, values, w, f, at) != 0:
+        if words[w + C_START] >= low and passes(words, forms, values, w, g, bounds) != 0:
             size = push(queue, base, size, words[w + C_START], n, ENTRY)
-        if ((words[w + node + N_FORM] >> HEIGHT_BITS) & HEIGHT_MASK) > 0:
-            n = words[w + node + N_PREVIOUS]
+        if ((words[w + x + N_FORM] >> HEIGHT_BITS) & HEIGHT_MASK) > 0:
+            n = words[w + x + N_PREVIOUS]
             for _side in range(2):  # the two trees below
                 if n < head:
                     break
-                size = push_tree(words, forms, data, mask, width, node, head, low, n, f, at, queue, base, size)
-                n = words[data + (n & mask) * width + node + N_JUMP]
+                size = push_tree(words, forms, data, mask, width, x, head, low, n, g, bounds, queue, base, size, of)
+                n = words[data + (n & mask) * width + x + N_JUMP]
         if size > room:
             found = -2
             break
@@ -434,3 +454,92 @@ def next_cell(
     levels[v + L_SIZE] = size
     levels[v + L_CURSOR] = cursor
     return found
+
+
+# ------------------------------------------------------------------------------------------------ unmarked cells
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def next_marked(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    values: cython.Py_ssize_t,
+    node: cython.Py_ssize_t,
+    head: cython.longlong,
+    low: cython.longlong,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    v: cython.Py_ssize_t,
+) -> cython.longlong:
+    """As `next_cell`, but in the place of an unmarked cell what it goes on from: its trees join the queue of the level."""
+    base: cython.Py_ssize_t = levels[v + L_BASE]
+    size: cython.Py_ssize_t = 0
+    found: cython.longlong = 0
+    n: cython.longlong = 0
+    w: cython.Py_ssize_t = 0
+    g: cython.Py_ssize_t = 0
+    x: cython.Py_ssize_t = 0
+    while True:
+        found = next_cell(S, words, forms, data, mask, width, values, node, head, low, f, at, levels, queue, v)
+        if found < 0:
+            return found
+        w = data + (found & mask) * width
+        if (words[w + C_KIND] & LABELS) != UNMARKED:
+            return found
+        S[S_WALKED] += 1
+        g = S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS)
+        x = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[g + F_SHAPE]
+        size = levels[v + L_SIZE]
+        n = words[w + C_CHILD]
+        while n >= head:
+            size = push_tree(words, forms, data, mask, width, x, head, low, n, g, w + C_BOUNDS, queue, base, size, found & mask)
+            n = words[data + (n & mask) * width + x + N_JUMP]
+        levels[v + L_SIZE] = size
+        if base + size > queue.shape[0] // 3 - PUSHED:
+            return -2
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def shorten(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    head: cython.longlong,
+    low: cython.longlong,
+    w: cython.Py_ssize_t,
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    base: cython.Py_ssize_t,
+) -> cython.int:
+    """Where all that the unmarked cell at w goes on from is one such cell, let it go on from what that one does: else chains grow for ever."""
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
+    at: cython.Py_ssize_t = w + C_BOUNDS
+    f: cython.Py_ssize_t = S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS)
+    node: cython.Py_ssize_t = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[f + F_SHAPE]
+    only: cython.longlong = 0
+    k: cython.Py_ssize_t = 0
+    open_level(words, forms, data, mask, width, node, head, low, words[w + C_CHILD], f, at, levels, queue, 0, base)
+    only = next_cell(S, words, forms, data, mask, width, values, node, head, low, f, at, levels, queue, 0)
+    if only < 0 or (words[data + (only & mask) * width + C_KIND] & LABELS) != UNMARKED:
+        return 0
+    if next_cell(S, words, forms, data, mask, width, values, node, head, low, f, at, levels, queue, 0) != -1:
+        return 0
+    node = data + (only & mask) * width
+    words[w + C_CHILD] = words[node + C_CHILD]
+    words[w + C_KIND] ^= (words[w + C_KIND] ^ words[node + C_KIND]) >> FORM_BITS << FORM_BITS
+    for k in range(2 * S[S_TESTS]):
+        words[at + k] = words[node + C_BOUNDS + k]
+    return 0

@@ -4,7 +4,7 @@
 One source that Cython compiles and CPython also runs as it is; `cepheid.engine.evaluations.guarded_run` drives it (exit codes as in
 `cepheid.kernel.match`). docs/theory/guards-kernel.md says how it works, with an example; docs/decisions/0004-guards.md says why.
 
-Its rooms, by the life of an event: `run` here skips, and makes room; `_guards_ask` finds what an event goes on from, in lists (`_guards_lists`) that
+Its rooms, by the life of an event: `run` here skips, and makes room, also by `_guards_free`; `_guards_ask` finds what an event goes on from, in lists (`_guards_lists`) that
 are found by equal values (`_guards_hash`); `_guards_enter` puts its cells there; `_guards_give` gives matches, counted or compared by
 `_guards_count`. `_guards_layout` names all words.
 """
@@ -32,9 +32,11 @@ from cepheid.kernel._blocks import (
 )
 from cepheid.kernel._guards_ask import ask
 from cepheid.kernel._guards_enter import enter_all, keep_values
+from cepheid.kernel._guards_free import free_cells
 from cepheid.kernel._guards_give import begin_giving, give
 from cepheid.kernel._guards_hash import make_table
 from cepheid.kernel._guards_layout import *
+from cepheid.kernel._guards_lists import shorten
 
 __all__ = ["COMPILED", "EXITS", "FIELDS", "run"]
 
@@ -181,6 +183,7 @@ def run(
     outputs: cython.Py_ssize_t = 0
     kept: cython.Py_ssize_t = 0
     begins: cython.int = 0
+    seen: cython.int = 0  # some cell is a marked event
     linked: cython.int = 0  # something goes on from cells of other events
     p: cython.longlong = 0
     n: cython.longlong = 0
@@ -287,6 +290,13 @@ def run(
             data = b + words[line + D_DATA]
             full = full_ring(words, b, directory, line, width, oldest, words[b + B_GREATEST + macros], cells_of[c] + more, timed)
             head = words[line + D_HEAD]
+            if full == 1 and S[S_PASSES] != 0:
+                if order.shape[0] <= mask:
+                    rc = EXIT_STACK
+                    argument = mask >> 2
+                    break
+                if free_cells(S, words, forms, order, line, b, live, cells_of[c] + more) != 0:
+                    continue
             if full >= 0:  # make room, and look at the event again
                 argument = grow(words, offsets, sizes, pool, rows[segment], plain, rings, width, beside, full, most)
                 if argument != 0:
@@ -308,6 +318,7 @@ def run(
             outputs = 0
             kept = 0
             begins = 0
+            seen = 0
             linked = 0
             more = 0
             event = i * event_words
@@ -387,6 +398,14 @@ def run(
                                 linked = 1
                             s = data + (child & mask) * width if child >= 0 else w
                             keep_values(words, values, columns, operands, event, regions[r + R_MADE], kept_at, slots, w, s)
+                    if (regions[r + R_KIND] & LABELS) != UNMARKED:
+                        seen = 1
+                    else:
+                        for group in range(groups):
+                            n = queue[3 * group + 1]
+                            if (words[data + (n & mask) * width + C_KIND] & LABELS) == UNMARKED:
+                                w = data + ((tail + made - groups + group) & mask) * width
+                                shorten(S, words, forms, data, mask, head, oldest, w, levels, queue, groups)
                     r = regions[r + R_NEXT]
                 if rc != 0 or more != 0:
                     break
@@ -411,7 +430,8 @@ def run(
             if made == 0:
                 i += 1
                 continue
-            marked[i] = 1
+            if seen != 0:
+                marked[i] = 1
             if begins != 0:
                 words[b + B_NEWEST_START] = p
                 words[b + B_NEWEST_TIME] = times[i]

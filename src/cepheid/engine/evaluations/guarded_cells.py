@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine.evaluations.guarded_tables import CELL, FORM_BITS, LABELS, MACRO_BITS, MACROS_MASK, NODE
+from cepheid.engine.evaluations.guarded_tables import CELL, FORM_BITS, LABELS, MACRO_BITS, MACROS_MASK, NODE, UNMARKED
 from cepheid.engine.memory.checks import demand, inside
 
 if TYPE_CHECKING:
@@ -64,11 +64,13 @@ def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: Guard
     macro, form = (kind >> MACRO_BITS & MACROS_MASK) - 1, kind >> FORM_BITS
     demand(
         inside(links.column("start"), 0, position + 1),
-        inside(kind & LABELS, 0, len(tables.program.automaton.labels)),
+        inside(np.where(kind & LABELS == UNMARKED, 0, kind & LABELS), 0, len(tables.program.automaton.labels)),
         inside(macro, -1, len(tables.macros)),
         inside(links.column("child"), -1, links.number),
         inside(form, 0, len(tables.forms)),
     )
+    passing = kind & LABELS == UNMARKED
+    demand(tables.passes | ~passing, (macro >= 0) | ~passing, (links.column("child") >= 0) | ~passing)
     index = np.array([place for place, _ in tables.forms])[form]
     here, there = links.followed(np.where(macro >= 0, links.column("rest"), -1))
     demand(position[here] == position[there])

@@ -140,6 +140,8 @@ class GuardedRun(BlockRun):
             "node_width": tables.node_width,
             "width": self.store.layout.rings[1].width,
             "hashed": tables.hashed,
+            "passes": tables.passes,
+            "carries": tables.carries,
             "counting": self._counting if sample is None else CHOICE,
             "sample": sample or 0,
         }

@@ -20,7 +20,6 @@ from cepheid.automata.transform import cubes
 from cepheid.automata.transition import HIDDEN
 from cepheid.engine.evaluations.guarded_facts import Facts
 from cepheid.engine.evaluations.guarded_indexes import ALL, ORDER, Question
-from cepheid.engine.evaluations.transitions import LABEL_LIMIT
 from cepheid.engine.letters.encoded import ONE_WORD_DIGITS, is_two_words, ordered_bits
 from cepheid.logical.plan import Derived, Index, Literal, Time
 from cepheid.logical.types import NEGATED, type_of
@@ -58,6 +57,9 @@ the group before (`older` of the kernel); last, of a program with a hash, its pl
 
 LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = (1 << 16) - 1, 16, (1 << 8) - 1, 24
 """Where the kind of a cell has its label, macro state + 1, and form, in bits."""
+
+UNMARKED = LABELS
+"""In the place of a label: the cell is no event of a match; what it goes on from has been moved by an event that is not marked."""
 
 OUTSIDE, NULLS, COMPUTED = 1, 2, 4
 """What a test wants: values outside of its bounds pass it; NULL passes it. Or it computes: its program stands where it has a place, from the end of
@@ -174,7 +176,8 @@ def regions_of(regions: Regions, macro: Macro) -> Iterator[Region]:
             raise UnknownError(f"more than {MOST_COMBINED:,} combinations of conditions decide how a partial match goes on")
         step = regions.step(macro, requires)
         yield from step.marked
-        yield from step.unmarked or ()
+        if macro is not regions.initial:
+            yield from step.unmarked or ()
 
 
 class GuardTables:
@@ -182,7 +185,8 @@ class GuardTables:
 
     macros: by number; 0 is the initial one, the others are in the order of their configurations, which is that in which they are asked.
     shapes: of each macro state. forms: what is asked of entries, but for the values. slots: the values that a cell keeps. tests: those that one
-    region asks at most. columns: number of each value of an event. values_at, first_node: where a cell has its values and its first node.
+    region asks at most. columns: number of each value of an event. values_at, first_node: where a cell has its values and its first node. passes:
+    whether unmarked moves make cells.
     """
 
     def __init__(self, program: Program) -> None:
@@ -197,6 +201,7 @@ class GuardTables:
         asked: dict[Macro, set[Ask]] = {}
         self._asks = asked
         written: dict[tuple[Macro, int], set[Expression | tuple[Macro, int]]] = {}
+        self.passes = False
         todo = [self.regions.initial]
         while todo:
             macro = todo.pop()
@@ -209,6 +214,7 @@ class GuardTables:
                 ask = self._ask(macro, region)
                 if ask is not None:
                     asked[macro].add(ask)
+                self.passes |= region.label is None and ask is not None and bool(region.targets)
                 for target, places in region.targets:
                     for slot, value in enumerate(_values(region, places, ask)):
                         source = value[2] if isinstance(value, tuple) else (macro, value) if isinstance(value, int) else value
@@ -241,9 +247,7 @@ class GuardTables:
 
     def _ask(self, macro: Macro, region: Region) -> Ask | None:
         """What a region asks; None where nothing can be such."""
-        if region.label is None:
-            raise UnknownError("events that are not marked move partial matches")
-        if region.label >= LABEL_LIMIT:
+        if region.label is not None and region.label >= UNMARKED:
             raise UnknownError("it has too many labels")
         if not self.facts.know(region):
             raise UnknownError("an event is compared with itself by more than words, or too often")
@@ -300,11 +304,11 @@ class GuardTables:
             return
         for number, macro in enumerate(self.macros):
             step = self.regions.step(macro, mask)
-            agreeing = (region for region in step.marked if self.facts.agree(region, facts))
-            rows = [row for region in agreeing if (row := self._row(macro, region)) is not None]
+            ends = number > 0 and step.unmarked is not None
+            moves = (region for region in (*step.marked, *(step.unmarked or () if ends else ())) if self.facts.agree(region, facts))
+            rows = [row for region in moves if (row := self._row(macro, region)) is not None]
             self.first_of[number, code] = self._chained(rows)
             self.cells_of[code] += len(rows)
-            ends = number > 0 and step.unmarked is not None
             self.drops[code] |= ends << number
             self.stirs[code] |= (ends or bool(rows)) << number
 
@@ -316,9 +320,8 @@ class GuardTables:
 
     def _row(self, macro: Macro, region: Region) -> tuple[int, ...] | None:
         """A region's row but for the next one's place; None where no group can be in it."""
-        assert region.label is not None
         ask = self._ask(macro, region)
-        if ask is None:
+        if ask is None or (region.label is None and not region.targets):
             return None
         target = -1
         made: tuple[int, ...] = ()
@@ -326,7 +329,7 @@ class GuardTables:
             target = self.number[each]
             made = tuple(map(self._made, _values(region, places, ask)))
         kept = self._operands((len(made), *made))
-        kind = region.label | target + 1 << MACRO_BITS
+        kind = (UNMARKED if region.label is None else region.label) | target + 1 << MACRO_BITS
         if macro is self.regions.initial:
             form, equals = 0, 0
         else:
@@ -334,7 +337,8 @@ class GuardTables:
             equals = self._operands(tuple(self.columns[value] for _, value in ask.equal))
         tests = [number for test in ask.tests for number in (self.columns[test.now], test.lower, test.upper)]
         tests += [0] * (3 * self.tests - len(tests))
-        return (kind | form << FORM_BITS, target, region.final, form, equals, kept, self.lasting(macro, ask), *tests)
+        final = region.final and region.label is not None
+        return (kind | form << FORM_BITS, target, final, form, equals, kept, self.lasting(macro, ask), *tests)
 
     def _made(self, value: Value) -> int:
         """A value that is kept, as the kernel reads it."""
