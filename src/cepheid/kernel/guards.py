@@ -4,9 +4,9 @@
 One source that Cython compiles and CPython also runs as it is; `cepheid.engine.evaluations.guarded_run` drives it (exit codes as in
 `cepheid.kernel.match`). docs/theory/guards-kernel.md says how it works, with an example; docs/decisions/0004-guards.md says why.
 
-Its rooms, by the life of an event: `run` here skips, and makes room, also by `_guards_free`; `_guards_ask` finds what an event goes on from, in lists (`_guards_lists`) that
-are found by equal values (`_guards_hash`); `_guards_enter` puts its cells there; `_guards_give` gives matches, counted or compared by
-`_guards_count`. `_guards_layout` names all words.
+Its rooms, by the life of an event: `run` here skips, and makes room, also by `_guards_free`; `_guards_ask` finds what an event goes on from, in
+lists (`_guards_lists`) that are found by equal values (`_guards_hash`); `_guards_enter` puts its cells there; `_guards_give` gives matches, counted
+or compared by `_guards_count`. `_guards_layout` names all words.
 """
 
 from __future__ import annotations
