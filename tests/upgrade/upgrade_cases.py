@@ -46,6 +46,7 @@ QUERIES = {
     "least_guarded": f"SELECT * WHERE A AS x THEN ((B OR C)+ AS y ;[<= 5 seconds] C AS z) {KEYED} TIME MODEL COMPLETE_HISTORY",
     "guarded": f"SELECT * WHERE A AS x ;[<= 5 seconds] B AS y ; C AS z FILTER z.v > x.v AND y.s = x.s {KEYED}",
     "guarded_count": f"SELECT COUNT(*) WHERE A AS x ; B+ AS y FILTER y.v != x.v {KEYED}",
+    "compiled_choice": f"SELECT LAST * WHERE (A OR B) AS x : (A OR B) AS y ; C AS z {KEYED}",
     "guarded_choice": f"SELECT LAST * WHERE (A OR B) AS x ; C AS y FILTER y.v > x.v {KEYED}",
     "guarded_maximal": f"SELECT MAX * WHERE (A AS x FILTER x.v > prev(x).v)+ ; B AS y {KEYED}",
     "correlation": f"SELECT * WHERE A AS x ; B AS y ; C AS z FILTER x.v + y.v < z.v * 2 OR x.s = z.s {KEYED}",
