@@ -767,7 +767,10 @@ def test_unmarked_moves_in_pieces_with_restarts(variant: str) -> None:
         if isinstance(guarded_choice(chosen, **bounds), GuardedChoiceRun):
             ways.append((GuardedChoice, GuardedChoiceRun, chosen, matches_of, "chosen"))
         for plain, kind, asked, give, name in ways:
-            wanted = give(plain(asked, **bounds), rows, texts=texts)
+            twin, whole = plain(asked, **bounds), kind(asked, variant=variant, **bounds)
+            wanted = give(twin, rows, texts=texts)
+            assert give(whole, rows, texts=texts) == wanted
+            assert whole.marked.tolist() == twin.marked.tolist()
             evaluation, found = kind(asked, sizes=sizes, variant=variant, **bounds), []
             cuts = sorted(rng.choices(range(len(rows) + 1), k=rng.choice((0, 2, 4))))
             for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):

@@ -399,7 +399,7 @@ def run(
                             s = data + (child & mask) * width if child >= 0 else w
                             keep_values(words, values, columns, operands, event, regions[r + R_MADE], kept_at, slots, w, s)
                     if (regions[r + R_KIND] & LABELS) != UNMARKED:
-                        seen = 1
+                        seen |= groups != 0
                     else:
                         for group in range(groups):
                             n = queue[3 * group + 1]
