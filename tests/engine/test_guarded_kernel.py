@@ -738,6 +738,16 @@ MOVING = {
     "a value of the event is kept": moving(kept=stores(r1=Now(V))),
     "there and back": moving(back=True),
     "there and back without a value": moving(back=True, carried=False),
+    "each event is kept": automaton_of(
+        [
+            Transition(0, 1, A, Z, writes=stores(r1=Now(V))),
+            Transition(1, 1, writes=stores(r0=Now(V), r1=Now(V))),
+            Transition(1, 1, C, X),
+            Transition(1, 2, mark=Y, forbids=guard(0)),
+        ],
+        Compares(Before(0), "=", V),
+        registers=2,
+    ),
 }
 """Events B that are not marked."""
 

@@ -8,7 +8,7 @@ except ImportError:
     from cepheid.kernel import _no_cython as cython
 from cepheid.kernel._guards_hash import hash_of, listed
 from cepheid.kernel._guards_layout import *
-from cepheid.kernel._guards_lists import has_live, newest, newest_of_several, next_cell, open_level, pop, push
+from cepheid.kernel._guards_lists import has_live, newest, newest_of_several, next_cell, next_marked, open_level, pop, push
 
 
 @cython.cfunc
@@ -90,6 +90,7 @@ def find_groups(
     mask: cython.longlong,
     node: cython.Py_ssize_t,
     head: cython.longlong,
+    first: cython.longlong,
     low: cython.longlong,
     n: cython.longlong,
     f: cython.Py_ssize_t,
@@ -100,7 +101,8 @@ def find_groups(
 ) -> cython.Py_ssize_t:
     """Put into the queue, by rising keys, what of each group passes a form's tests: (start, cell, entry to go on from). How many groups that are.
 
-    -1 where the queue needs room first, -1 - the number of groups where it has no room for them. n: the newest entry of all groups; from one entry to
+    -1 where the queue needs room first, -1 - the number of groups where it has no room for them. head: the first cell that counts; first: that is
+    not freed. Keys are those of marked cells. n: the newest entry of all groups; from one entry to
     the next leads the last word but one of a node. Entries that are no longer the newest of their list, and groups in which nothing lives, are taken
     out on the way: O(groups), amortized over the entries, and what `greatest_of` needs for each; where keys do not come in order times a logarithm.
     lasts: the number of a test (0: none) of the time since an event, so that a group in which all are too old for it is never asked again.
@@ -120,6 +122,7 @@ def find_groups(
     lasting: cython.Py_ssize_t = 0
     since: cython.longlong = 0
     greatest: cython.longlong = 0x7FFFFFFFFFFFFFFF
+    rising: cython.longlong = 0
     full: cython.int = 0
     rises: cython.int = 0
     falls: cython.int = 0
@@ -141,20 +144,30 @@ def find_groups(
         if found == room:
             full = 1
         else:
+            rising = words[w + node + N_FORM] & RISING
             child = greatest_of(S, words, forms, data, mask, width, values, node, head, low, n, f, at, levels, queue, found)
             if child == -2:
                 return -1
             if child >= 0:
-                start = words[data + (child & mask) * width + C_START]
+                v = data + (child & mask) * width
+                start = words[v + C_START]
+                number = child
+                if (words[v + C_KIND] & LABELS) == UNMARKED:
+                    open_level(
+                        words, forms, data, mask, width, node, first, low, child if rising != 0 else n, f, at, levels, queue, 0, found
+                    )
+                    number = next_marked(S, words, forms, data, mask, width, values, node, first, low, f, at, levels, queue, 0)
+                    if number == -2:
+                        return -1
                 v = 3 * found
                 if found > 0:
-                    if start < queue[v - 3] or (start == queue[v - 3] and child < queue[v - 2]):
+                    if start < queue[v - 3] or (start == queue[v - 3] and number < queue[v - 2]):
                         falls = 1
                     else:
                         rises = 1
                 queue[v] = start
-                queue[v + 1] = child
-                queue[v + 2] = child if (words[w + node + N_FORM] & RISING) != 0 else n
+                queue[v + 1] = number
+                queue[v + 2] = child if rising != 0 else n
                 found += 1
         n = words[w + older]
     if full != 0:
@@ -329,7 +342,7 @@ def ask(
     if carried != 0:
         if since < head:
             since = head
-        return find_groups(S, words, forms, data, mask, node, since, low, n, f, at, regions[r + R_LASTING], levels, queue)
+        return find_groups(S, words, forms, data, mask, node, since, head, low, n, f, at, regions[r + R_LASTING], levels, queue)
     child = greatest_of(S, words, forms, data, mask, width, kept_at, node, head, low, n, f, at, levels, queue, 0)
     if child < 0:
         return 0 if child == -1 else -1

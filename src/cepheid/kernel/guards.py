@@ -402,10 +402,8 @@ def run(
                         seen |= groups != 0
                     else:
                         for group in range(groups):
-                            n = queue[3 * group + 1]
-                            if (words[data + (n & mask) * width + C_KIND] & LABELS) == UNMARKED:
-                                w = data + ((tail + made - groups + group) & mask) * width
-                                shorten(S, words, forms, data, mask, head, oldest, w, levels, queue, groups)
+                            w = data + ((tail + made - groups + group) & mask) * width
+                            shorten(S, words, forms, data, mask, head, oldest, w, levels, queue, groups)
                     r = regions[r + R_NEXT]
                 if rc != 0 or more != 0:
                     break

@@ -189,6 +189,8 @@ class GuardTables:
     whether unmarked moves make cells.
     """
 
+    passes = False
+
     def __init__(self, program: Program) -> None:
         if program.automaton.parts:
             raise UnknownError("inside the pattern a strategy or THEN chooses among the matches of a part")
@@ -201,7 +203,6 @@ class GuardTables:
         asked: dict[Macro, set[Ask]] = {}
         self._asks = asked
         written: dict[tuple[Macro, int], set[Expression | tuple[Macro, int]]] = {}
-        self.passes = False
         todo = [self.regions.initial]
         while todo:
             macro = todo.pop()
