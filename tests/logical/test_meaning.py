@@ -264,3 +264,8 @@ def changed_parts(node):
         for item in dataclasses.fields(node):
             if item.name not in LEFT_OUT:
                 yield from (dataclasses.replace(node, **{item.name: changed}) for changed in changed_parts(getattr(node, item.name)))
+
+
+def test_an_event_that_is_a_part_of_its_own_has_its_name():
+    definition = "EVENT P(v) AS (SELECT a.v AS v WHERE A AS a)"
+    assert "Part 2 is a P called x." in str(cepheid.query(f"{definition} SELECT * WHERE (B THEN P AS x)+").explain("meaning"))

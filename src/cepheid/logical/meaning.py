@@ -344,8 +344,8 @@ class _Sentences:
         return self.one(pattern) is not None and not has_made(pattern)
 
     def part(self, pattern: Pattern) -> str:
-        """The number of a part; those that AS names have the number of what is named."""
-        while isinstance(pattern, plan.Named):
+        """The number of a part; those that AS names have the number of what is named, but for one event, which says its names."""
+        while isinstance(pattern, plan.Named) and self.one(pattern) is None:
             pattern = pattern.pattern
         if id(pattern) not in self.numbers:
             self.parts.append(pattern)
