@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.input.columns import is_streams
-from cepheid.engine.input.read import numbered, source_of, time_number, up_to
+from cepheid.engine.input.event_times import time_number
+from cepheid.engine.input.sources import numbered, source_of, up_to
 from cepheid.engine.run.batch import ordered
 from cepheid.engine.run.batches import END, pieces_of
 from cepheid.errors import InputError, NotSupportedError, SetupError, check_choice
@@ -20,7 +21,7 @@ from cepheid.records import record
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cepheid.engine.input.read import Source
+    from cepheid.engine.input.sources import Source
     from cepheid.engine.memory.pools import Array
     from cepheid.language import syntax
 

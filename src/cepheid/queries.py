@@ -18,7 +18,7 @@ from cepheid.arguments import ENGINES, asked_of, check_engine, columns_of
 from cepheid.engine.evaluations.progress import telling
 from cepheid.engine.input.columns import is_streams
 from cepheid.engine.input.named_types import NamedTypes, counts_of
-from cepheid.engine.input.read import used_types, whole
+from cepheid.engine.input.sources import used_types, whole
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import Matches, concatenate
 from cepheid.engine.plan.explain import Explanation, explain_queries

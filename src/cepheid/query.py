@@ -19,7 +19,8 @@ import pyarrow as pa
 from cepheid.arguments import ENGINES, Asked, asked_of, check_engine, check_names, columns_of
 from cepheid.engine.evaluations.progress import Progress, telling
 from cepheid.engine.input.named_types import NamedTypes
-from cepheid.engine.input.read import schema_in, used_types
+from cepheid.engine.input.read import schema_in
+from cepheid.engine.input.sources import used_types
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.origins import Origin
 from cepheid.engine.plan.compiled import Compiled, layout_of

@@ -29,7 +29,7 @@ from cepheid.cli.app import app
 from cepheid.cli.run import unmet_types
 from cepheid.engine.evaluations import base as running
 from cepheid.engine.evaluations import progress as within
-from cepheid.engine.input.read import source_of
+from cepheid.engine.input.sources import source_of
 from cepheid.logical import plan as logical
 
 FIRE = "SELECT * WHERE Temperature AS t ; Humidity AS h FILTER t[value > 40] AND h[value < 25] PARTITION BY sensor WITHIN 1 minute"

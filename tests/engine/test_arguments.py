@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine.input.read import MAX_LEVELS
+from cepheid.engine.input.column_types import MAX_LEVELS
 from cepheid.errors import BindError, InputError, LimitError, SchemaError
 
 QUERY = cepheid.query("SELECT * WHERE A ; B")

@@ -15,8 +15,10 @@ import pyarrow as pa
 import pytest
 
 from cepheid.automata.alphabet import Alphabet, Predicate
+from cepheid.engine.input.column_types import without_views
+from cepheid.engine.input.event_times import times_of
 from cepheid.engine.input.payload import Payload
-from cepheid.engine.input.read import table_of, times_of, without_views
+from cepheid.engine.input.read import table_of
 from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.run.intake import _cast
 from cepheid.engine.run.query_state import OneRow

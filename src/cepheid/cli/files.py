@@ -24,7 +24,8 @@ from cepheid.cli.jsonlines import JsonLines
 from cepheid.cli.queries import looks_like_query
 from cepheid.cli.readings import OF_TEXT, Column
 from cepheid.cli.texts import CODECS, ending_of, kind_of
-from cepheid.engine.input.read import common_type, times_of
+from cepheid.engine.input.column_types import common_type
+from cepheid.engine.input.event_times import times_of
 from cepheid.engine.input.time_texts import DAY, TIME
 from cepheid.engine.letters.values import plain
 from cepheid.engine.output.matches import python_value

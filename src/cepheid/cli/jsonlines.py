@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from cepheid.cli.readings import OF_TEXT, Column
 from cepheid.cli.texts import check_text, in_memory, kind_of, opened
-from cepheid.engine.input.read import MAX_LEVELS
+from cepheid.engine.input.column_types import MAX_LEVELS
 from cepheid.errors import InputError, LimitError
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from cepheid.cli.progress import progress
 from cepheid.cli.results import Flow, Found
 from cepheid.cli.settings import Engine
 from cepheid.engine.input.named_types import NamedTypes
-from cepheid.engine.input.read import source_of
+from cepheid.engine.input.sources import source_of
 from cepheid.engine.letters.values import no_events
 from cepheid.engine.output.matches import plain_type
 from cepheid.engine.plan.likely_schema import likely_schema

@@ -21,9 +21,9 @@ from cepheid.cli.arriving import Lines
 from cepheid.cli.failures import complain
 from cepheid.cli.results import row_value, rows_of, time_text
 from cepheid.cli.run import dropped, waiting
+from cepheid.engine.input.event_times import times_of
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.order import NEVER, ReorderBuffer, check_ties
-from cepheid.engine.input.read import times_of
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import python_value
 from cepheid.engine.run.intake import nanoseconds_of, steps_of

@@ -20,7 +20,8 @@ import pyarrow as pa
 import cepheid
 from cepheid.cli import files
 from cepheid.cli.queries import parameter
-from cepheid.engine.input.read import table_of, times_of
+from cepheid.engine.input.event_times import times_of
+from cepheid.engine.input.read import table_of
 from cepheid.engine.output.matches import python_value
 from cepheid.errors import InputError, check_choice
 from cepheid.logical.parameters import lists, parameters

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.input.read import times_of
+from cepheid.engine.input.event_times import times_of
 from cepheid.engine.run.definition import rows_of
 from cepheid.errors import BindError, counted
 from cepheid.language import syntax, to_text

@@ -17,8 +17,8 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
+from cepheid.engine.input.event_times import time_number
 from cepheid.engine.input.named_types import MANY_TYPES, NamedTypes
-from cepheid.engine.input.read import time_number
 from cepheid.engine.letters.pooled import POOLED_BITS
 from cepheid.engine.output.measures import attributes_of
 from cepheid.engine.plan.explain import keys_text, meaning_text, refusals_text, rows_text

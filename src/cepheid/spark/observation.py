@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from cepheid.engine.input.read import used_types
+from cepheid.engine.input.sources import used_types
 from cepheid.errors import InputError, quoted
 from cepheid.records import record
 from cepheid.spark.recognition import Recognition

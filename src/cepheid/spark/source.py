@@ -14,7 +14,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
-from cepheid.engine.input.read import common_type, no_common_time, used_types
+from cepheid.engine.input.column_types import common_type
+from cepheid.engine.input.sources import no_common_time, used_types
 from cepheid.errors import InputError, SchemaError, did_you_mean, quoted
 from cepheid.records import record
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, STREAM_COLUMN, EventSchema, can_be_type, check_doubles, schema_of

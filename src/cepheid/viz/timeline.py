@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cepheid.engine.input.read import times_of
+from cepheid.engine.input.event_times import times_of
 from cepheid.engine.output.shown import cut, event_text, value_text
 from cepheid.errors import InputError, check_choice, counted
 from cepheid.records import record

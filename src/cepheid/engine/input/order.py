@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.input.read import check_order_columns, in_order
+from cepheid.engine.input.event_times import check_order_columns, in_order
 from cepheid.engine.letters.values import no_events
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from cepheid.engine.input.read import used_types
+from cepheid.engine.input.sources import used_types
 from cepheid.errors import BindError, LimitError
 from cepheid.language import syntax
 from cepheid.logical.calendar import PARTS

@@ -16,11 +16,11 @@ from cepheid.engine.evaluations.absence import Ends, any_vetoed, longest, undeci
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.chosen_count import counted
 from cepheid.engine.evaluations.events import Events
+from cepheid.engine.input.event_times import check_order, check_order_columns, in_order, times_of
 from cepheid.engine.input.keys import group, key_codes, key_table
 from cepheid.engine.input.lags import lagged_table
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.order import NEVER
-from cepheid.engine.input.read import check_order, check_order_columns, in_order, times_of
 from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.output.marks import Even, Ragged
 from cepheid.engine.output.matches import Matches

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.engine.input.event_times import check_order, times_of
 from cepheid.engine.input.keys import key_table
 from cepheid.engine.input.named_types import NamedTypes
-from cepheid.engine.input.read import check_order, times_of
 from cepheid.engine.output.exact_counts import from_integers
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, plain_type

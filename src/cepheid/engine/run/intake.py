@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVa
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.input.event_times import check_order, time_number, times_of
 from cepheid.engine.input.order import NEVER, ReorderBuffer, check_ties
-from cepheid.engine.input.read import check_order, events_of, time_number, times_of
+from cepheid.engine.input.read import events_of
 from cepheid.engine.letters.values import no_events, plain
 from cepheid.engine.memory import container
 from cepheid.engine.memory.process import named_memory

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.input.event_times import times_of
 from cepheid.engine.input.keys import key_codes
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.payload import decoded
-from cepheid.engine.input.read import times_of
 from cepheid.engine.letters.values import no_events
 from cepheid.engine.memory import container
 from cepheid.engine.memory.checks import demand, inside, numbers
