@@ -243,9 +243,9 @@ class Query:
         """The matches of the query over `events`.
 
         events: a pyarrow Table, RecordBatch or RecordBatchReader (read batch by batch), a DataFrame, anything with ``__arrow_c_stream__``, the path
-        of a Parquet or Arrow file (.parquet, .arrow, .feather, .ipc, .arrows; read batch by batch), a list of dicts, a dict of lists or arrays (the
-        columns), or {stream name: events} for several streams: a dict whose values are all tables, files or lists of dicts. Streams are merged by
-        event time. Equal times are in the order of FROM, then of `order`.
+        of a file (.parquet, .arrow, .feather, .ipc, .arrows, .csv, .tsv, .jsonl, .ndjson, .json; text may be .gz or .zst; wildcards stand for several
+        files; read batch by batch), a list of dicts, a dict of lists or arrays (the columns), or {stream name: events} for several streams: a dict
+        whose values are all tables, files or lists of dicts. Streams are merged by event time. Equal times are in the order of FROM, then of `order`.
         type, time: the columns of the event type and of the event time (default: `type` and `ts`, if the input has them). ISO 8601 texts in the time
         column are read as times: in UTC if all have an offset, without zone if none has one. A DatetimeIndex of a pandas DataFrame is the time column
         if time= names it; also if no column has the time's name, and the index has no name or time= is left out. Of other indexes the levels with a

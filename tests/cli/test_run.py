@@ -24,11 +24,13 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import cepheid
-from cepheid.cli import csvs, files, jsonlines, progress, results
+from cepheid.cli import files, progress, results
 from cepheid.cli.app import app
 from cepheid.cli.run import unmet_types
 from cepheid.engine.evaluations import base as running
 from cepheid.engine.evaluations import progress as within
+from cepheid.engine.input.files import csvs, jsonlines
+from cepheid.engine.input.files.streams import read
 from cepheid.engine.input.sources import source_of
 from cepheid.logical import plan as logical
 
@@ -223,26 +225,22 @@ def test_the_kinds_of_files_give_the_same() -> None:
     ],
 )
 def test_times_are_inferred(texts: list[str], kind: pa.DataType) -> None:
-    from cepheid.cli.files import read
-
     Path("t.csv").write_text("n,ts\n" + "".join(f"{number},{text}\n" for number, text in enumerate(texts)), encoding="utf-8")
-    assert read(Path("t.csv")).schema.field("ts").type == kind
+    assert read(Path("t.csv")).read_all().schema.field("ts").type == kind
     if kind not in (pa.int64(), pa.date32()):
         Path("t.jsonl").write_text("".join(f'{{"ts": "{text}"}}\n' for text in texts), encoding="utf-8")
         assert read(Path("t.jsonl")).schema.field("ts").type == kind
 
 
 def test_an_offset_in_json_is_not_lost() -> None:
-    from cepheid.cli.files import read
-
     Path("t.jsonl").write_text('{"ts": "2026-01-01T10:00:00+02:00", "n": {"a": [1]}}\n', encoding="utf-8")
-    assert read(Path("t.jsonl")).to_pylist() == [{"ts": dt.datetime(2026, 1, 1, 8, tzinfo=dt.UTC), "n": {"a": [1]}}]
+    assert read(Path("t.jsonl")).read_all().to_pylist() == [{"ts": dt.datetime(2026, 1, 1, 8, tzinfo=dt.UTC), "n": {"a": [1]}}]
 
 
 def test_types_are_inferred_from_the_whole_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csvs, "PIECE", 1000)
     Path("t.csv").write_text("a\n" + "1\n" * 2000 + "1.5\n", encoding="utf-8")
-    assert files.read(Path("t.csv")).schema.field("a").type == pa.float64()
+    assert read(Path("t.csv")).read_all().schema.field("a").type == pa.float64()
 
 
 def test_what_is_not_decided_is_said() -> None:
@@ -316,10 +314,8 @@ def test_until_that_is_no_time() -> None:
 
 
 def test_nulls_of_csv_stand_without_quotes() -> None:
-    from cepheid.cli.files import read
-
     Path("t.csv").write_text('a,b\n,1\n"",2\nNA,\n"NA",NaN\n', encoding="utf-8")
-    assert read(Path("t.csv")).to_pydict() == {"a": [None, "", None, "NA"], "b": [1, 2, None, None]}
+    assert read(Path("t.csv")).read_all().to_pydict() == {"a": [None, "", None, "NA"], "b": [1, 2, None, None]}
 
 
 def test_streams_by_name_and_by_file() -> None:
@@ -576,7 +572,7 @@ WRONG_FILES = [
     ("t.csv", b"PAR1\xff", "error: t.csv is no text\nhelp: it looks like Parquet: its name has to end in .parquet\n"),
     ("t.csv", gzip.compress(b"type,ts\nA,1\n"), "error: t.csv is no text\nhelp: it looks like a compressed file: its name has to end in .gz\n"),
     ("t.csv", b'type,ts\nA,"1\nB,2\n', 'error: t.csv, line 2: a quote (") is opened and never closed\nhelp: double a quote within a text: "say ""so"""\n'),
-    ("t.csv", b"type;ts\nA;1\n", "error: t.csv has one column, `type;ts`: its separator is not ','\nhelp: --separator ';'\n"),
+    ("t.csv", b"type;ts\nA;1\n", "error: t.csv has one column, `type;ts`: its separator is not ','\nhelp: --separator ';'\nhelp: in Python read it with pyarrow.csv, and parse_options=ParseOptions(delimiter=';')\n"),
     ("t.csv", b"type,ts\nA,1\nB,x\n", "error: t.csv, row 3: `ts` is 'x', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\n"),
     ("t.csv", b"type,ts\nA,2026-01-01 10:00\nB,2026-01-01 10:00Z\n", "error: t.csv, row 3: `ts` is '2026-01-01 10:00Z', a time with an offset, and '2026-01-01 10:00' before it a time without an offset\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\n"),
     ("t.csv", b"type,ts\nA,2\nB,1\n", "error: t.csv, row 3: the events are not in the order of their times: 1 is earlier than 2, the time before it\nhelp: --sort sorts them, stably\n"),
@@ -607,7 +603,7 @@ WRONG_FILES = [
     ("t.csv", b"A,1,5\nB,2,6\n", "error: the query names the event types `A`, `B`, and the input has no column `type`\nhelp: the first row of a CSV file names the attributes: if that of t.csv is an event, put a row of names before it\nhelp: name the column that has the type of each event with type=: the input has `A`, `1`, `5`\nhelp: on the command line: --type NAME\n"),
     ("t.csv", b"A,2026-01-01,1.5,1.5\nB,2026-01-02,2,3\n", "error: the input has more than one column named `1.5`\nhelp: the first row of a CSV file names the attributes: if that of t.csv is an event, put a row of names before it\nhelp: rename all but one\n"),
     ("t.csv", b"kind,at\nA,1\n", "error: the query names the event types `A`, `B`, and the input has no column `type`\nhelp: name the column that has the type of each event with type=: the input has `kind`, `at`\nhelp: on the command line: --type NAME\n"),
-    ("t.xml", b"<a/>", "error: files of events do not end in .xml\nhelp: the endings are .csv, .tsv, .jsonl, .ndjson, .json, .parquet; text may be compressed: .csv.gz, .csv.zst\n"),
+    ("t.xml", b"<a/>", "error: files of events do not end in .xml\nhelp: the endings are .csv, .tsv, .jsonl, .ndjson, .json, .parquet, .arrow, .feather, .ipc, .arrows; text may be compressed: .csv.gz, .csv.zst\n"),
 ]  # fmt: skip
 
 

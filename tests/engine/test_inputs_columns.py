@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
+import json
 import random
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import feather
+from pyarrow import csv, feather
 
 import cepheid
 from cepheid.errors import InputError, SchemaError
@@ -129,6 +131,12 @@ def written(folder, ending):
     path = folder / f"events{ending}"
     if ending == ".parquet":
         pq.write_table(TABLE, path, row_group_size=3)
+    elif ending == ".csv":
+        csv.write_csv(TABLE, path)
+    elif ending == ".tsv":
+        csv.write_csv(TABLE, path, csv.WriteOptions(delimiter="\t"))
+    elif ending == ".jsonl.gz":
+        path.write_bytes(gzip.compress("\n".join(map(json.dumps, TABLE.to_pylist())).encode()))
     elif ending == ".feather":
         feather.write_feather(TABLE, path)
     else:
@@ -138,7 +146,7 @@ def written(folder, ending):
     return path
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".arrow", ".ipc", ".feather", ".arrows"])
+@pytest.mark.parametrize("ending", [".parquet", ".arrow", ".ipc", ".feather", ".arrows", ".csv", ".tsv", ".jsonl.gz"])
 def test_files(ending, tmp_path):
     path = written(tmp_path, ending)
     for given in (path, str(path)):
@@ -147,6 +155,7 @@ def test_files(ending, tmp_path):
         assert rows(QUERY.run(given, sort=True)) == WANTED
         assert rows(cepheid.queries({"q": QUERY, "r": "SELECT * WHERE A"}).run(given)["q"]) == WANTED
         assert len(QUERY.run({"one": given, "two": TABLE})) == 4 * len(ROWS)
+    assert rows(QUERY.run(f"{tmp_path}/e*{ending}")) == WANTED
     recognizer = QUERY.recognizer(TABLE.schema)
     assert [match.variables for match in recognizer.push(path)] == [match.variables for match in QUERY.run(TABLE)]
 
@@ -155,17 +164,24 @@ def test_files_that_cannot_be_read(tmp_path):
     good = written(tmp_path, ".parquet")
     (tmp_path / "cut.parquet").write_bytes(good.read_bytes()[:-9])
     (tmp_path / "cut.arrow").write_bytes(b"ARROW1")
+    (tmp_path / "cut.arrows").write_bytes(b"ARROW1\0\0\xff\xff")
     (tmp_path / "empty.arrows").write_bytes(b"")
+    (tmp_path / "cut.csv").write_text("type,ts\nA,1\nB,2,3\n")
+    (tmp_path / "cut.jsonl").write_text('{"type": "A"}\n{"type": \n')
+    (tmp_path / "table.xlsx").write_bytes(b"PK")
     wrong = {
         "event.parquet": ("there is no file", f"did you mean {good}?"),
         "nothing/here.parquet": ("there is no file", ""),
-        "cut.parquet": ("cut.parquet cannot be read", "was it written completely"),
-        "cut.arrow": ("cut.arrow cannot be read", "was it written completely"),
-        "empty.arrows": ("empty.arrows cannot be read", "was it written completely"),
-        "events.csv": ("says nothing about the types", "csv.read_csv("),
-        "events.jsonl": ("says nothing about the types", "pyarrow.json.read_json("),
-        "events.xlsx": ("has no ending that says what it is", ".parquet"),
-        "": ("is a directory", "pyarrow.dataset.dataset("),
+        "cut.parquet": ("cut.parquet cannot be read as Parquet", "was it written completely"),
+        "cut.arrow": ("cut.arrow cannot be read as Arrow", "was it written completely"),
+        "cut.arrows": ("cut.arrows is no Arrow stream", "its name has to end in .arrow"),
+        "empty.arrows": ("empty.arrows is empty", ""),
+        "cut.csv": ("cut.csv, row 3: 3 values where the header has 2", "the header is row 1"),
+        "cut.jsonl": ("cut.jsonl, line 2", ""),
+        "events.xlsx": ("there is no file", ""),
+        "table.xlsx": ("files of events do not end in .xlsx", ".parquet"),
+        "*.avro": ("no file matches", ""),
+        "": ("is a directory", "*.csv"),
     }
     for name, (fact, way) in wrong.items():
         for given in (tmp_path / name, str(tmp_path / name)):

@@ -17,6 +17,7 @@ import pytest
 
 import cepheid
 from cepheid.cli.settings import PORT
+from cepheid.engine.input.files.formats import FORMATS
 from cepheid.play import api, command, limits
 from cepheid.play.evaluator import Evaluator, Process
 from cepheid.play.links import read_link, write_link
@@ -143,6 +144,11 @@ def test_page_loads_nothing_from_elsewhere_and_has_no_script_or_style_in_it() ->
     assert re.findall(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=", page) == []
     for path in server.ASSETS.glob("*.js"):
         assert re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", path.read_text(encoding="utf-8")) == []
+
+
+def test_the_page_opens_all_files_of_events() -> None:
+    page = (server.ASSETS / "index.html").read_text(encoding="utf-8")
+    assert re.search(r'accept="([^"]+)"', page)[1].split(",") == list(FORMATS)
 
 
 def test_labels_of_the_page_name_everything_that_can_be_reached() -> None:

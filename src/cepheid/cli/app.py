@@ -30,7 +30,7 @@ EventsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="EVENTS...",
-        help="Files of events: .csv, .tsv, .jsonl (.gz, .zst) or .parquet. Several streams: NAME=FILE. Several files of one: 'DIR/*.csv'.",
+        help="Files of events: .csv, .tsv, .jsonl (.gz, .zst), .parquet or .arrow. Several streams: NAME=FILE. Several files of one: 'DIR/*.csv'.",
     ),
 ]
 SchemaArgument = Annotated[

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from cepheid.cli.failures import complain
-from cepheid.cli.texts import CODECS
+from cepheid.engine.input.files.texts import CODECS
 from cepheid.errors import InputError, LimitError
 
 if TYPE_CHECKING:

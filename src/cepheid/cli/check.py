@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import cepheid
-    from cepheid.cli.files import Stream
+    from cepheid.engine.input.files.streams import Stream
     from cepheid.logical.plan import QueryPlan
     from cepheid.schema import EventSchema
 

@@ -1,116 +1,31 @@
-"""Files of events as Arrow: CSV, JSON lines and Parquet, each with errors that name the place in the file.
-
-Comes in: arguments such as `flights.csv`, `flights=2013/january.parquet` or `'logs/*.csv.gz'`. Goes out: streams, each of one file or several, whose
-events are read piece by piece, or at once. Files of text are read twice: first for the types of their attributes, which all files of a stream have in
-common, then for their events. Times in CSV and JSON are inferred: if all texts of a column are ISO 8601 with an offset, it is a timestamp in UTC; if
-all are without an offset, a timestamp without zone; both in microseconds, as in Spark. Nothing is skipped: a line that cannot be read is an error.
-"""
+"""The events of a command: arguments such as `flights.csv`, `flights=2013/january.parquet` or `'logs/*.csv.gz'`, as streams of files."""
 
 from __future__ import annotations
 
-import bisect
-import glob
-import re
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from cepheid.cli.csvs import Csv, no_header
-from cepheid.cli.jsonlines import JsonLines
 from cepheid.cli.queries import looks_like_query
-from cepheid.cli.readings import OF_TEXT, Column
-from cepheid.cli.texts import CODECS, ending_of, kind_of
-from cepheid.engine.input.column_types import common_type
-from cepheid.engine.input.event_times import times_of
-from cepheid.engine.input.time_texts import DAY, TIME
-from cepheid.engine.letters.values import plain
-from cepheid.engine.output.matches import python_value
-from cepheid.errors import InputError, SchemaError, nearest
-from cepheid.records import record
-from cepheid.schema import check_doubles, is_text
+from cepheid.engine.input.files.streams import WILDCARDS, check_file, matching, stream_of
+from cepheid.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
-
-TIME_TYPES = (*(reading.kind for reading in OF_TEXT if reading.is_time_of_text), pa.date32(), pa.int64())
-"""What texts of event times may be read as."""
-
-WILDCARDS = "*?["
+    from cepheid.engine.input.files.streams import Stream
 
 
-class Format(Protocol):
-    """The files of one kind in a stream. first_row: the number of the first event in a file, for messages."""
+def streams(arguments: Sequence[str], *, separator: str | None = None, seen: Callable[[int], None] = lambda _: None) -> list[Stream]:
+    """The streams of arguments, their types known and their events unread.
 
-    first_row: int
-
-    def look(self, path: Path, owner: str, seen: Callable[[int], None]) -> int:
-        """Read what the types of a file are; gives its events.
-
-        owner: of the file, for messages. seen: called with the events of each piece, where the types are only known when these have been read.
-        """
-
-    def pieces(self, path: Path) -> Iterator[pa.Table]:
-        """The events of a file that has been looked at, once all have been: with its attributes in types of `schema`."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The attributes of all files."""
-
-
-class Parquet:
-    """The Parquet files of one stream; a `Format`."""
-
-    first_row = 1
-
-    def __init__(self, _: str | None) -> None:
-        self.schema = pa.schema([])
-
-    def look(self, path: Path, owner: str, _: Callable[[int], None]) -> int:
-        """Read the schema of a file."""
-        file = self._opened(path)
-        check_doubles(owner, file.schema_arrow.names)
-        self.schema = united(self.schema, file.schema_arrow.remove_metadata(), str(path))
-        return int(file.metadata.num_rows)
-
-    def pieces(self, path: Path) -> Iterator[pa.Table]:
-        """The events of a file."""
-        try:
-            for piece in self._opened(path).iter_batches():
-                yield pa.Table.from_batches([piece])
-        except (pa.ArrowException, OSError) as error:
-            raise self._damaged(path, error) from None
-
-    def _opened(self, path: Path) -> Any:
-        import pyarrow.parquet as pq
-
-        try:
-            return pq.ParquetFile(path)
-        except pa.ArrowException as error:
-            raise self._damaged(path, error) from None
-
-    def _damaged(self, path: Path, error: Exception) -> InputError:
-        kind = kind_of(path)
-        if kind is not None and kind.ending != ".parquet":
-            return InputError(f"{path} is no Parquet", help=kind.help)
-        reason = str(error).partition("\n")[0].rstrip(".")
-        return InputError(f"{path} cannot be read as Parquet: {reason}", help="was it written completely?")
-
-
-FORMATS: dict[str, Callable[[str | None], Format]] = {
-    **dict.fromkeys((".csv", ".tsv"), Csv),
-    **dict.fromkeys((".jsonl", ".ndjson", ".json"), JsonLines),
-    ".parquet": Parquet,
-}
-"""The endings of files of events: separator -> format. Those of text may be compressed, see `CODECS`."""
-
-
-# --------------------------------------------------------------------------------------------------------------------- arguments
+    separator: of CSV (default: a comma, a tab in .tsv). seen: called with the events of each piece that is read for its types. Raises InputError for
+    files that are missing, empty, damaged or of no known kind, with the line where there is one. Linear in the bytes of text.
+    """
+    pairs = named(arguments)
+    for _, paths in pairs:
+        for path in paths:
+            check_file(path)
+    return [stream_of(name, paths, separator=separator, seen=seen) for name, paths in pairs]
 
 
 def named(arguments: Sequence[str]) -> list[tuple[str | None, tuple[Path, ...]]]:
@@ -129,9 +44,9 @@ def named(arguments: Sequence[str]) -> list[tuple[str | None, tuple[Path, ...]]]
             )
         name, equals, rest = argument.partition("=")
         if equals and name and "/" not in name and not Path(argument).exists():
-            streams[name] = (*streams.get(name, ()), *_matching(rest))
+            streams[name] = (*streams.get(name, ()), *matching(rest))
         else:
-            paths = _matching(argument)
+            paths = matching(argument)
             own = _stream_name(argument) if len(arguments) > 1 else None
             if own in streams:
                 help_ = f"name them: first=PATH second=PATH; files of one stream have one name: {own}=PATH {own}=PATH"
@@ -150,295 +65,3 @@ def _stream_name(argument: str) -> str:
     if any(mark in name for mark in WILDCARDS):
         raise InputError(f"the files {argument} are one of several streams, and have no name", help=f"name them: NAME='{argument}'")
     return name
-
-
-def _matching(argument: str) -> tuple[Path, ...]:
-    """The files that an argument stands for."""
-    path = Path(argument)
-    if not any(mark in argument for mark in WILDCARDS) or path.exists():
-        return (path,)
-    names = sorted(glob.glob(argument, recursive=True))  # noqa: PTH207 - a * of Path.glob matches hidden files, too, unlike a shell's
-    found = tuple(each for each in map(Path, names) if not each.is_dir())
-    if not found:
-        raise InputError(f"no file matches {argument}", help="a * stands for anything but a /, ** for folders, too; write it in quotes")
-    return found
-
-
-# ------------------------------------------------------------------------------------------------------------------------- streams
-
-
-@record(slots=False)
-class Stream:
-    """The events of a stream: its name (None: it has none), its files, how many events they have, and how to read them."""
-
-    name: str | None
-    files: tuple[Path, ...]
-    schema: pa.Schema
-    rows: int
-    formats: Mapping[Path, Format]
-
-    @property
-    def source(self) -> str:
-        """What it is read from, for messages."""
-        return str(self.files[0]) if len(self.files) == 1 else f"{self.files[0]} .. {self.files[-1]}"
-
-    def table(self) -> pa.Table:
-        """All events."""
-        return pa.Table.from_batches([batch for piece in self.pieces() for batch in piece.to_batches()], self.schema)
-
-    def pieces(self) -> Iterator[pa.Table]:
-        """All events piece by piece, whatever the order of their times."""
-        return (piece for _, _, piece in self._pieces())
-
-    def reader(self, time: str) -> pa.RecordBatchReader:
-        """The events piece by piece; where the time column `time` is not in order, reading raises InputError."""
-        return pa.RecordBatchReader.from_batches(self.schema, self._in_order(time))
-
-    def places(self, time: str) -> Iterator[tuple[Path, int, pa.ChunkedArray]]:
-        """A column piece by piece: with the file, and the row of the first value in it."""
-        for path, row, piece in self._pieces():
-            yield path, row, piece[time]
-
-    def _pieces(self) -> Iterator[tuple[Path, int, pa.Table]]:
-        """The events piece by piece: with the file, and the row of the first in it."""
-        for path in self.files:
-            row = self.formats[path].first_row
-            for piece in self._read(path):
-                yield path, row, self._conform(piece, path)
-                row += piece.num_rows
-
-    def _read(self, path: Path) -> Iterator[pa.Table]:
-        try:
-            yield from self.formats[path].pieces(path)
-        except OSError as error:
-            raise unreadable(path, error) from None
-
-    def _conform(self, piece: pa.Table, path: Path) -> pa.Table:
-        """A piece with all attributes; those that its file lacks are NULL."""
-        columns = []
-        for field in self.schema:
-            own = piece[field.name] if field.name in piece.column_names else pa.nulls(piece.num_rows, field.type)
-            try:
-                columns.append(own if own.type == field.type else own.cast(field.type))
-            except pa.ArrowException as error:
-                fact = f"`{field.name}` of {path} cannot be read as {field.type}, as it is in other files of its stream: {error}"
-                raise InputError(fact, help="give it one type in all files") from None
-        return pa.Table.from_arrays(columns, schema=self.schema).combine_chunks()
-
-    def _in_order(self, time: str) -> Iterator[pa.RecordBatch]:
-        latest = None
-        for path, row, piece in self._pieces():
-            if time in self.schema.names:
-                latest = self._check_order(path, row, piece, time, latest)
-            yield from piece.to_batches()
-
-    def _check_order(self, path: Path, first: int, piece: pa.Table, time: str, latest: int | None) -> int | None:
-        """Raise InputError for the first event without a time, or that is earlier than the one before it (`latest`); gives the time of the last."""
-        column = piece[time]
-        if column.null_count:
-            row = first + pc.index(pc.is_null(column), pa.scalar(True)).as_py()
-            raise InputError(
-                f"{path}, row {row}: `{time}` is NULL, and an event needs a time", help="leave it out before, or give it a time"
-            )
-        times = times_of(piece, time)
-        if not len(times):
-            return latest
-        before = np.concatenate([times[:1] if latest is None else [latest], times[:-1]])
-        wrong = np.flatnonzero(times < before)
-        if len(wrong):
-            row = int(wrong[0])
-            said = [python_value(value) for value in (column[row], pa.array([int(before[row])], pa.int64()).cast(column.type)[0])]
-            several = (
-                ("files of one stream are read in the order given, those of a * in the order of their names",)
-                if len(self.files) > 1
-                else ()
-            )
-            raise InputError(
-                f"{path}, row {first + row}: the events are not in the order of their times: {said[0]} is earlier than {said[1]}, the time before it",
-                help=("--sort sorts them, stably", *several),
-            )
-        return int(times[-1])
-
-
-def streams(arguments: Sequence[str], *, separator: str | None = None, seen: Callable[[int], None] = lambda _: None) -> list[Stream]:
-    """The streams of arguments, their types known and their events unread.
-
-    separator: of CSV (default: a comma, a tab in .tsv). seen: called with the events of each piece that is read for its types. Raises InputError for
-    files that are missing, empty, damaged or of no known kind, with the line where there is one. Linear in the bytes of text.
-    """
-    pairs = named(arguments)
-    for _, paths in pairs:
-        for path in paths:
-            check_file(path)
-    return [_stream(name, paths, separator, seen) for name, paths in pairs]
-
-
-def read(path: Path, *, separator: str | None = None) -> pa.Table:
-    """The events of one file, at once; as `streams`."""
-    check_file(path)
-    return _stream(None, (path,), separator, lambda _: None).table()
-
-
-def _stream(name: str | None, paths: tuple[Path, ...], separator: str | None, seen: Callable[[int], None]) -> Stream:
-    owner = "the input" if name is None else f"the stream `{name}`"
-    made: dict[object, Format] = {}
-    formats: dict[Path, Format] = {}
-    rows = 0
-    for path in paths:
-        kind = FORMATS[ending_of(path)]
-        formats[path] = made.setdefault(kind, kind(separator))
-        try:
-            rows += formats[path].look(path, owner, seen)
-        except OSError as error:
-            raise unreadable(path, error) from None
-    schema = pa.schema([])
-    for path, found in formats.items():
-        schema = united(schema, found.schema, str(path))
-    return Stream(name, paths, schema, rows, formats)
-
-
-def united(first: pa.Schema, second: pa.Schema, where: str) -> pa.Schema:
-    """The attributes of both, in the types that values of both have; where: what the second are of. Raises SchemaError where there is none."""
-    if not len(first):
-        return second
-    fields = {field.name: field for field in first}
-    for field in second:
-        known = fields.setdefault(field.name, field)
-        both = known.type if known.type == field.type else common_type(known.type, field.type)
-        if both is None:
-            fact = f"`{field.name}` is {field.type} in {where}, and {known.type} in the files of its stream before"
-            raise SchemaError(fact, help="give it one type, or name each file: first=PATH second=PATH")
-        fields[field.name] = known.with_type(both)
-    return pa.schema(list(fields.values()))
-
-
-def check_file(path: Path) -> None:
-    """Raise InputError for what is surely no file of events."""
-    if path.is_dir():
-        raise InputError(f"{path} is a directory, not a file of events", help=f"for the files in it: '{path / '*.csv'}', in quotes")
-    if not path.exists():
-        near = _near(path)
-        piped = "the standard input is read by cepheid watch QUERY" if str(path) == "-" else ()
-        raise InputError(f"there is no file {path}", help=f"did you mean {near}?" if near else piped)
-    ending = ending_of(path)
-    if ending not in FORMATS:
-        raise InputError(
-            f"files of events do not end in {ending}" if ending else f"{path} has no ending that says what it is",
-            help=f"the endings are {', '.join(FORMATS)}; text may be compressed: {', '.join(f'.csv{codec}' for codec in CODECS)}",
-        )
-    if FORMATS[ending] is Parquet and path.suffix.lower() in CODECS:
-        raise InputError(f"{path} is Parquet that is compressed as a whole, and cannot be read in pieces", help="decompress the file")
-    try:
-        if path.stat().st_size == 0:
-            raise InputError(f"{path} is empty: it does not name the attributes of the events")
-    except OSError as error:
-        raise unreadable(path, error) from None
-
-
-def without_header(streams: Sequence[Stream]) -> tuple[str, ...]:
-    """The help for CSV files of streams that lack a column: those that have no header, by its look."""
-    csvs = [(path, stream) for stream in streams for path in stream.files if isinstance(stream.formats[path], Csv)]
-    return tuple(line for path, stream in csvs for line in no_header(path, stream.schema.names))
-
-
-def unreadable(path: Path, error: OSError) -> InputError:
-    """A file that the system, or what decompresses it, cannot read."""
-    compressed = error.strerror is None and path.suffix.lower() in CODECS
-    return InputError(
-        f"{path} cannot be read: {error.strerror or error}",
-        help=f"is it what its ending {path.suffix} says, and was it written completely?" if compressed else (),
-    )
-
-
-def _near(path: Path) -> Path | None:
-    """The file of events beside a missing one with the nearest name, where there is one; the same ending comes first."""
-    others = path.parent.iterdir() if path.parent.is_dir() else ()
-    events = [other for other in others if ending_of(other) in FORMATS]
-    beside = {_stem(other): other for other in sorted(events, key=lambda other: (ending_of(other) == ending_of(path), other.name))}
-    near = nearest(_stem(path), beside)
-    return beside[near] if near else None
-
-
-def _stem(path: Path) -> str:
-    return Path(path.stem).stem if path.suffix.lower() in CODECS else path.stem
-
-
-# ----------------------------------------------------------------------------------------------------------------------------- times
-
-
-def check_spaces(stream: Stream, name: str) -> None:
-    """Raise InputError where the time column is not there but for spaces around its name: events would silently have no time."""
-    names = stream.schema.names
-    spaced = next((each for each in names if each.strip() == name), None)
-    if name not in names and spaced is not None:
-        raise InputError(f"{stream.source} has no attribute `{name}`, but `{spaced}`", help=f"rename it, or read it with --time '{spaced}'")
-
-
-def with_times(stream: Stream, time: str) -> Stream:
-    """The stream, with a time column of text that says times as times: in a file that has types of its own. Reads that column, if it is text."""
-    place = stream.schema.get_field_index(time)
-    if place < 0 or not is_text(stream.schema.field(place).type):
-        return stream
-    column = Column(OF_TEXT)
-    for _, _, texts in stream.places(time):
-        for chunk in texts.chunks:
-            column.see(plain(chunk).cast(pa.string()))
-    kind = column.reading.kind
-    return (
-        stream if pa.types.is_null(kind) else replace(stream, schema=stream.schema.set(place, stream.schema.field(place).with_type(kind)))
-    )
-
-
-def check_times(stream: Stream, name: str) -> None:
-    """Raise InputError for the first text of a time column that is no time, or does not go with those before it. O(rows) where it is text."""
-    if name not in stream.schema.names or not pa.types.is_string(stream.schema.field(name).type):
-        return
-    first: str | None = None
-    kinds = TIME_TYPES
-    for path, row, column in stream.places(name):
-        good = {kind: _readable(column, kind) for kind in kinds}
-        # What is wrong is where the reading that goes furthest ends.
-        wrong = max(good.values())
-        texts = pc.drop_null(column.slice(0, wrong)).slice(0, 1).to_pylist()
-        first = first or next(iter(texts), None)
-        if wrong < len(column):
-            raise _no_time(f"{path}, row {row + wrong}: `{name}`", column[wrong].as_py(), first)
-        kinds = tuple(kind for kind in kinds if good[kind] == len(column))
-
-
-def _no_time(place: str, value: str, first: str | None) -> InputError:
-    """A text that is no time; first: the first text of the column before it."""
-    kind = time_kind(value)
-    before = time_kind(first) if first else None
-    mixed = None not in (kind, before) and kind != before
-    reason = f"{kind}, and '{first}' before it {before}" if mixed else "no time"
-    help_ = ["a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none"]
-    if kind is not None and not mixed:
-        help_.append("its day is in the calendar; if a second has more than 6 digits, all times are between the years 1678 and 2261")
-    return InputError(f"{place} is '{value[:40]}', {reason}", help=help_)
-
-
-def _readable(column: pa.ChunkedArray, kind: pa.DataType) -> int:
-    """How many texts, from the first on, are of this type. O(n log n)."""
-
-    def fails(count: int) -> bool:
-        try:
-            column.slice(0, count).cast(kind)
-        except pa.ArrowInvalid:
-            return True
-        return False
-
-    return bisect.bisect_left(range(1, len(column) + 1), True, key=fails) if fails(len(column)) else len(column)
-
-
-def time_kind(text: str) -> str | None:
-    """What a text is written as; None if not as a time."""
-    found = TIME.fullmatch(text)
-    if found:
-        return "a time with an offset" if found.group(3) else "a time without an offset"
-    return "a day" if DAY.fullmatch(text) else "a number" if NUMBER.fullmatch(text) else None
-
-
-def with_types(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
-    """A schema whose columns without a type yet (of a CSV with a header alone) have these types; text where there is none."""
-    return pa.schema([field.with_type(types.get(field.name, pa.string())) if pa.types.is_null(field.type) else field for field in schema])

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.cli.jsonlines import event_of
-from cepheid.cli.readings import OF_TEXT, Column
+from cepheid.engine.input.files.jsonlines import event_of
+from cepheid.engine.input.files.readings import OF_TEXT, Column
 from cepheid.engine.input.sources import used_types
 from cepheid.engine.plan.likely_schema import likely_schema, path_of, walk
 from cepheid.errors import InputError, quoted

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cepheid
-from cepheid.cli.texts import ending_of
+from cepheid.engine.input.files.streams import is_file
 from cepheid.errors import CepheidError, InputError, QuerySyntaxError
 from cepheid.language import parse_condition, syntax, to_text
 from cepheid.language.diagnose import open_brackets
@@ -36,7 +36,7 @@ def load(source: str, *, expression: bool, parameters: Iterable[str]) -> cepheid
     try:
         listed = frozenset(lists(cepheid.query(text).tree))
     except QuerySyntaxError as error:
-        if not expression and ending_of(Path(source)) in (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet"):
+        if not expression and is_file(source):
             error.help = (f"{source} looks like a file of events: the query comes first, then the events", *error.help)
         raise
     args: dict[str, object] = {}

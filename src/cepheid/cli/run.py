@@ -23,6 +23,7 @@ from cepheid.cli.failures import complain
 from cepheid.cli.progress import progress
 from cepheid.cli.results import Flow, Found
 from cepheid.cli.settings import Engine
+from cepheid.engine.input.files.streams import check_spaces, check_times, with_times, with_types, without_header
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.sources import source_of
 from cepheid.engine.letters.values import no_events
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     import cepheid
     from cepheid.cli.settings import Settings
+    from cepheid.engine.input.files.streams import Stream
     from cepheid.logical.plan import QueryPlan
     from cepheid.schema import EventSchema
 
@@ -86,7 +88,7 @@ def flow(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> 
     return result
 
 
-def warn(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> None:
+def warn(query: cepheid.Query, streams: Sequence[Stream], settings: Settings) -> None:
     """Write the warnings of `check` to the standard error, before a run that may be long."""
     for warning in query.bound(schema_of(query, streams, settings)).warnings:
         complain(warning)
@@ -102,7 +104,7 @@ class Given:
     rows: int
 
     @classmethod
-    def of(cls, query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> Given:
+    def of(cls, query: cepheid.Query, streams: Sequence[Stream], settings: Settings) -> Given:
         """The events of streams: piece by piece, if it is one and nothing asks for all of them at once; else as tables."""
         source = schema_of(query, streams, settings)
         arguments, rows = arguments_of(settings, source), sum(stream.rows for stream in streams)
@@ -147,7 +149,7 @@ def arguments_of(settings: Settings, source: EventSchema) -> dict[str, Any]:
     }
 
 
-def load(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> list[files.Stream]:
+def load(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> list[Stream]:
     """The streams in files. Times that are none are found here, and columns of an empty file get the types that the query wants."""
     done = 0
     with progress("reading types", shown=settings.progress) as advance:
@@ -164,15 +166,12 @@ def load(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> 
     wanted[time] = wanted[DEFAULT_TIME]
     for stream in streams:
         if settings.time is None:
-            files.check_spaces(stream, time)
-        files.check_times(stream, time)
-    return [
-        files.with_times(stream, time) if stream.rows else replace(stream, schema=files.with_types(stream.schema, wanted))
-        for stream in streams
-    ]
+            check_spaces(stream, time)
+        check_times(stream, time)
+    return [with_times(stream, time) if stream.rows else replace(stream, schema=with_types(stream.schema, wanted)) for stream in streams]
 
 
-def events_of(streams: Sequence[files.Stream], events: Sequence[Any]) -> Any:
+def events_of(streams: Sequence[Stream], events: Sequence[Any]) -> Any:
     """What `Query.run` takes: the events of one stream without a name, else {name: events}."""
     if len(streams) == 1 and streams[0].name is None:
         return events[0]
@@ -209,13 +208,13 @@ def waiting(matches: int, *, way_out: str = "--until end: nothing follows") -> l
     return [f"{what} not decided yet: what NOT FOLLOWED BY forbids may still come ({way_out})"] if matches else []
 
 
-def schema_of(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> EventSchema:
+def schema_of(query: cepheid.Query, streams: Sequence[Stream], settings: Settings) -> EventSchema:
     """The schema of the events in files, as the query reads them. Nothing but schemas is looked at."""
     events = events_of(streams, [no_events(stream.schema) for stream in streams])
     try:
         return source_of(events, query.tree, type=settings.type, time=settings.time).schema
     except SchemaError as error:
-        error.help = (*files.without_header(streams), *error.help)
+        error.help = (*without_header(streams), *error.help)
         raise
 
 
@@ -224,9 +223,7 @@ def schema_of_files(query: cepheid.Query, arguments: Sequence[str], settings: Se
     return streams_of_files(query, arguments, settings)[1]
 
 
-def streams_of_files(
-    query: cepheid.Query, arguments: Sequence[str], settings: Settings
-) -> tuple[Sequence[files.Stream], EventSchema | None]:
+def streams_of_files(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> tuple[Sequence[Stream], EventSchema | None]:
     """The events in files, and their schema, as `run` would read them; none and None without files."""
     if not arguments:
         return (), None
@@ -256,7 +253,7 @@ def attributes(node: syntax.Node) -> Iterator[str]:
 # --------------------------------------------------------------------------------------------------------------------------- Spark
 
 
-def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> Found:
+def on_spark(query: cepheid.Query, streams: Sequence[Stream], settings: Settings) -> Found:
     """The matches of the query, by Spark on this machine, in the order of their ends."""
     source = schema_of(query, streams, settings)
     compiled = query.compiled(source)
@@ -365,7 +362,7 @@ def _without_log() -> Iterator[None]:
             os.close(before)
 
 
-def frame_of(spark: SparkSession, stream: files.Stream, table: pa.Table) -> DataFrame:
+def frame_of(spark: SparkSession, stream: Stream, table: pa.Table) -> DataFrame:
     """The events of a stream as a DataFrame, with the number of each row, which decides between equal times as it does embedded."""
     for index, field in enumerate(table.schema):
         kind = plain_type(field.type)

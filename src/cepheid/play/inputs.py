@@ -1,7 +1,7 @@
 """What a request says: its query, the values of its parameters, its events as a table.
 
-Events travel as text in one of `FORMATS`: "line" is the short form of `cepheid.testing.events`, "csv" and "jsonl" are files. A Parquet file is turned
-into JSON lines when it is uploaded, with a note where a type changes by that.
+Events travel as text in one of `FORMATS`: "line" is the short form of `cepheid.testing.events`, "csv" and "jsonl" are files. A Parquet or Arrow file
+is turned into JSON lines when it is uploaded, with a note where a type changes by that.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 import cepheid
-from cepheid.cli import files
 from cepheid.cli.queries import parameter
 from cepheid.engine.input.event_times import times_of
+from cepheid.engine.input.files.formats import FORMATS as FILES
+from cepheid.engine.input.files.streams import read as read_file
 from cepheid.engine.input.read import table_of
 from cepheid.engine.output.matches import python_value
 from cepheid.errors import InputError, check_choice
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 FORMATS = ("line", "csv", "jsonl")
 """How events are written in a request."""
 
-UPLOADS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
-"""The endings of files that can be opened."""
+AS_THEY_ARE = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+"""The endings of files whose text is that of a request."""
 
 EMPTY = pa.table({"type": pa.array([], pa.string()), "ts": pa.array([], pa.int64())})
 """No events."""
@@ -165,7 +166,7 @@ def read_bytes(name: str, data: bytes) -> pa.Table:
         path = Path(folder) / name
         path.write_bytes(data)
         try:
-            return whole(files.read(path))
+            return whole(read_file(path))
         except cepheid.CepheidError as error:
             error.fact = error.fact.replace(str(path), name)
             error.args = (error.fact,)
@@ -184,16 +185,16 @@ def uploaded(name: str, data: str) -> tuple[dict[str, str], list[str]]:
     """
     safe = Path(name.replace("\\", "/")).name or "events"
     ending = Path(safe).suffix.lower()
-    if ending not in UPLOADS:
-        raise InputError(f"`{safe}` is no file of events that is known here", help=f"the endings are {', '.join(UPLOADS)}")
+    if ending not in FILES:
+        raise InputError(f"`{safe}` is no file of events that is known here", help=f"the endings are {', '.join(FILES)}")
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         raise InputError("the content of the file is not in base 64") from None
     table = read_bytes(f"events{ending}", content)
     sample = table.slice(0, limits.MAX_EVENTS)
-    if sample.num_rows == table.num_rows and ending not in {".tsv", ".parquet"}:
-        return {"format": "csv" if ending == ".csv" else "jsonl", "text": _decoded(content)}, []
+    if sample.num_rows == table.num_rows and ending in AS_THEY_ARE:
+        return {"format": AS_THEY_ARE[ending], "text": _decoded(content)}, []
     text = json_lines(sample)
     notes = changes(table.schema, _table("jsonl", text).schema)
     if sample.num_rows < table.num_rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from cepheid.engine.letters.values import plain
-from cepheid.errors import LimitError
+from cepheid.errors import LimitError, SchemaError
 
 MAX_LEVELS = 60
 """Levels of an attribute's type: snapshots and Arrow's C interface hold 62, and matches put events two levels deeper."""
@@ -102,3 +102,18 @@ def common_type(first: pa.DataType, second: pa.DataType) -> pa.DataType | None:
 
 def _zone(kind: pa.DataType) -> str | None:
     return kind.tz if pa.types.is_timestamp(kind) else None
+
+
+def united(first: pa.Schema, second: pa.Schema, where: str) -> pa.Schema:
+    """The attributes of both, in the types that values of both have; where: what the second are of. Raises SchemaError where there is none."""
+    if not len(first):
+        return second
+    fields = {field.name: field for field in first}
+    for field in second:
+        known = fields.setdefault(field.name, field)
+        both = known.type if known.type == field.type else common_type(known.type, field.type)
+        if both is None:
+            fact = f"`{field.name}` is {field.type} in {where}, and {known.type} in the files of its stream before"
+            raise SchemaError(fact, help="give it one type, or name each file: first=PATH second=PATH")
+        fields[field.name] = known.with_type(both)
+    return pa.schema(list(fields.values()))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.engine.input.files import is_file
+from cepheid.engine.input.files.streams import is_file
 from cepheid.errors import InputError, SchemaError, counted
 
 if TYPE_CHECKING:

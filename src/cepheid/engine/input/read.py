@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.engine.input import files
 from cepheid.engine.input.column_types import plain_schema, without_views
 from cepheid.engine.input.columns import is_streams, table_of_columns
 from cepheid.engine.input.dicts import COLUMNS, UNFIT, attribute, table_of_dicts
+from cepheid.engine.input.files import streams as files
 from cepheid.engine.input.time_texts import with_times
 from cepheid.errors import InputError, SchemaError
 from cepheid.schema import DEFAULT_TIME, check_doubles
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EVENTS = (
-    "pass a pyarrow.Table or RecordBatchReader, a DataFrame, the path of a Parquet or Arrow file, a list of dicts, a dict of lists, "
+    "pass a pyarrow.Table or RecordBatchReader, a DataFrame, the path of a file (.parquet, .arrow, .csv, .jsonl), a list of dicts, a dict of lists, "
     "or {stream name: events} for several streams"
 )
 
@@ -40,7 +40,7 @@ def table_of(events: object, *, stream: str | None = None, time: str | None = No
     """One stream of events as Arrow.
 
     events: Table, RecordBatch, RecordBatchReader, a DataFrame of pandas or (which is collected) of Spark, anything with ``__arrow_c_stream__`` or
-    ``__arrow_c_array__``, the path of a Parquet or Arrow file, a list of dicts (missing attributes are NULL), or a dict of lists or arrays. stream:
+    ``__arrow_c_array__``, the path of a file of `FORMATS`, a list of dicts (missing attributes are NULL), or a dict of lists or arrays. stream:
     its name among several, for messages. time: the time column as the user named it, which the index of a DataFrame may be. Raises InputError for
     anything else and for values that Arrow cannot hold, SchemaError for values of mixed types.
     """

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from cepheid.cli.readings import OF_CSV, Column
-from cepheid.cli.texts import check_text, ending_of, in_memory, kind_of, opened
+from cepheid.engine.input.files.readings import OF_CSV, Column
+from cepheid.engine.input.files.texts import check_text, ending_of, in_memory, kind_of, opened
 from cepheid.engine.input.time_texts import DAY, TIME
 from cepheid.errors import InputError, SchemaError, counted
 from cepheid.schema import check_doubles
@@ -210,5 +210,8 @@ def _check_header(path: Path, names: Sequence[str], delimiter: str) -> None:
         if other is not None:
             raise InputError(
                 f"{path} has one column, `{names[0]}`: its separator is not {delimiter!r}",
-                help=f"--separator {'TAB' if other == chr(9) else repr(other)}",
+                help=(
+                    f"--separator {'TAB' if other == chr(9) else repr(other)}",
+                    f"in Python read it with pyarrow.csv, and parse_options=ParseOptions(delimiter={other!r})",
+                ),
             )

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.cli.readings import OF_TEXT, Column
-from cepheid.cli.texts import check_text, in_memory, kind_of, opened
 from cepheid.engine.input.column_types import MAX_LEVELS
+from cepheid.engine.input.files.readings import OF_TEXT, Column
+from cepheid.engine.input.files.texts import check_text, in_memory, kind_of, opened
 from cepheid.errors import InputError, LimitError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from cepheid.records import record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-BOOLEANS = pa.array(["1", "true", "TRUE", "True", "0", "false", "FALSE", "False"])
+BOOLEAN = r"^(1|true|TRUE|True|0|false|FALSE|False)\z"
 """What Arrow reads as a boolean in CSV."""
 
 OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?\z"
@@ -58,7 +58,7 @@ class Reading:
     def fits(self, texts: pa.Array) -> bool:
         """Whether all texts, none NULL, can be read so."""
         if pa.types.is_boolean(self.kind):
-            return bool(pc.all(pc.is_in(texts, BOOLEANS)).as_py())
+            return bool(pc.all(pc.match_substring_regex(texts, BOOLEAN)).as_py())
         if (pa.types.is_integer(self.kind) or pa.types.is_floating(self.kind)) and pc.any(pc.match_substring_regex(texts, CODE)).as_py():
             return False
         if pa.types.is_floating(self.kind) and not _exact(texts):

@@ -55,6 +55,7 @@ class Kind:
 
 KINDS = (
     Kind(re.compile(rb"PAR1"), "Parquet", ".parquet", is_text=False),
+    Kind(re.compile(rb"ARROW1"), "Arrow", ".arrow", is_text=False),
     Kind(re.compile(rb"\x1f\x8b"), "a compressed file", ".gz", is_text=False),
     Kind(re.compile(rb"\(\xb5/\xfd"), "a compressed file", ".zst", is_text=False),
     Kind(re.compile(rb"(?:\xef\xbb\xbf)?\s*\[?\s*\{\s*[\"}]"), "JSON lines", ".jsonl", is_text=True),
