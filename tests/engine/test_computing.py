@@ -134,3 +134,18 @@ def test_what_is_asked_of_one_event_and_its_position_is_compiled(condition: str)
         events = pa.table(columns, schema=pa.schema([("type", pa.string()), ("ts", pa.int64()), ("v", pa.int64())]))
         wanted = answer(asked.run(events, engine="reference"))
         assert all(answer(asked.run(events, engine=engine)) == wanted for engine in available())
+
+
+@pytest.mark.parametrize(
+    "pattern", ["A AS a ; A AS b FILTER {}", "C AS x : (A AS a OR (A AS y)) ; (A AS b : ANY) FILTER {} AND C.v < 9 + x.v"]
+)
+@pytest.mark.parametrize("difference", ["a.$time - b.$time", "b.$time - a.$time"])
+def test_differences_of_times_that_are_far_apart(pattern: str, difference: str) -> None:
+    """Of a difference that overflows no comparison holds, so NOT of it does; the greatest differences do not overflow."""
+    times = [-9 * 10**18, -9 * 10**18, -(2**62), 0, 2**62 - 1, 9 * 10**18]
+    events = pa.table({"type": list("CAAAAA"), "ts": pa.array(times), "v": [1] * 6})
+    for operator in ("=", "!=", "<", "<=", ">", ">="):
+        for constant in (LEAST, -GREATEST, -5, 2**62, GREATEST):
+            for not_ in ("", "NOT "):
+                query = cepheid.query(f"SELECT * WHERE {pattern.format(f'{not_}{difference} {operator} {constant}')}")
+                assert sorted(map(str, query.run(events))) == sorted(map(str, query.run(events, engine="reference"))), query.text

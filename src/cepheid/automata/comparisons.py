@@ -42,8 +42,8 @@ MOST_ALTERNATIVES = 16
 
 TRUE = Literal(value=True, type=pa.bool_())
 
-LEAST, MOST = -(1 << 63), (1 << 63) - 1
-"""The differences that do not overflow."""
+MOST = (1 << 63) - 1
+"""The greatest difference, of both signs; of one that overflows no comparison holds. The least int64 counts as none: its opposite is no int64."""
 
 
 @record
@@ -160,20 +160,20 @@ def _is_counted(value: Expression) -> bool:
 
 
 def _spans(operator: str, constant: Expression) -> list[Interval]:
-    """The differences that compare so with a constant, without those that overflow."""
+    """The differences that compare so with a constant, without those that overflow; of both signs alike, so that they can be turned round."""
     if not isinstance(constant, Literal) or not isinstance(constant.value, int):
         return []
     value = constant.value
-    below, above = Interval(LEAST, value - 1), Interval(value + 1, MOST)
-    at = Interval(value, value)
-    return {
-        "=": [at],
-        "!=": [below, above],
-        "<": [below],
-        "<=": [Interval(LEAST, value)],
-        ">": [above],
-        ">=": [Interval(value, MOST)],
+    bounds = {
+        "=": [(value, value)],
+        "!=": [(-MOST, value - 1), (value + 1, MOST)],
+        "<": [(-MOST, value - 1)],
+        "<=": [(-MOST, value)],
+        ">": [(value + 1, MOST)],
+        ">=": [(value, MOST)],
     }[operator]
+    within = [(max(lower, -MOST), upper) for lower, upper in bounds]
+    return [Interval(lower, upper) for lower, upper in within if lower <= upper]
 
 
 # -------------------------------------------------------------------------------------------------------- what events keep and ask
