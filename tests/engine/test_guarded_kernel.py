@@ -418,7 +418,7 @@ def long_stream(rng: random.Random) -> list[Row]:
     return [Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(120)]
 
 
-@pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST])
+@pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST, Strategy.MAX])
 @pytest.mark.parametrize("name", ALL_CHAINS)
 def test_choices_in_large_windows_with_starts_out_of_order(name: str, strategy: Strategy) -> None:
     rng, texts = random.Random(f"{SEED} chosen {name}"), Texts()
@@ -472,7 +472,6 @@ def test_matches_whose_events_follow_each_other_directly_are_nested(strategy: St
 
 
 NOT_CHOSEN = {
-    "MAX compares matches that may be no match together": (session(lower=2), Strategy.MAX, None, None),
     "PROJECT hides events": (
         automaton_of(
             [Transition(0, 1, A, frozenset(), writes=stores(r0=Now(V))), Transition(1, 2, B | guard(0), Y)], Compares(Before(0), "<", V)
@@ -495,7 +494,8 @@ def test_choices_that_the_kernel_does_not_know_run_in_python(reason: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("strategy", "lower"), [(Strategy.NXT, 0), (Strategy.LAST, 0), (Strategy.MAX, 0), (Strategy.NXT, 2), (Strategy.LAST, 2)]
+    ("strategy", "lower"),
+    [(Strategy.NXT, 0), (Strategy.LAST, 0), (Strategy.MAX, 0), (Strategy.NXT, 2), (Strategy.LAST, 2), (Strategy.MAX, 2)],
 )
 def test_sessions_are_chosen(strategy: Strategy, lower: int) -> None:
     """Long ones, and those before them, which no cell goes on from. With a lower bound, some clicks go together, in many ways."""

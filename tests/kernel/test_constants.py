@@ -28,6 +28,9 @@ DIRECTORY = {f"D_{name}": getattr(blocks, name) for name in ("HEAD", "TAIL", "DA
 # What a kernel's tuples of names are called, and how its constants for them begin.
 TABLES = {"EXITS": "EXIT_", "FIELDS": "S_", "RECORD": "R_", "ACTION": "A_", "NODE": "N_", "INSTANCE": "I_"}
 
+WORK = ("COUNT", "SIZE", "SETS", "CELLS", "FIRSTS", "LENGTHS", "ROWS", "STATES", "FREE", "FOUND", "PLACES", "HEADER")
+"""What MAX writes down first of its work, in the kernel of guards alone."""
+
 OPERATIONS = {
     "LOAD": "load",
     "SAVE": "save",
@@ -115,7 +118,12 @@ OTHERS = {
         "NUMBER": guarded_run.NUMBER,
         "COUNT": 2,
         "CHOSEN": guarded_run.CHOSEN,
-    },
+        "MAXIMAL": guarded_run.MAXIMAL,
+        "DROPPED": -1,
+    }
+    | {f"W_{name}": place for place, name in enumerate(WORK)}
+    | {f"M_{name}": place for place, name in enumerate(("CELL", "NEXT", "CHAIN", "EDGES", "SETS"))}
+    | {f"E_{name}": place for place, name in enumerate(("STATE", "NEXT"))},
 }
 
 

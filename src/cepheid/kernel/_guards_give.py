@@ -10,6 +10,7 @@ from cepheid.kernel._blocks import D_DATA, D_HEAD, D_MASK
 from cepheid.kernel._guards_count import count_matches, part_of
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import all_pass, has_live, may_pass, next_cell, next_marked, open_level, passes, push
+from cepheid.kernel._guards_maximal import enumerate_maximal, find_maximal
 from cepheid.kernel._numbers import subtract
 
 
@@ -323,7 +324,10 @@ def give(
     if S[S_ENUMERATING] == COUNT:
         if w >= out_segments.shape[0] or at >= out_positions.shape[0]:
             return EXIT_OUTPUT
-        rc = count_matches(S, words, forms, counts, known, supports, queue, levels[L_SIZE], line, b, row)
+        if S[S_COUNTING] == MAXIMAL:
+            rc = find_maximal(S, words, forms, supports, levels, queue, line, b)
+        else:
+            rc = count_matches(S, words, forms, counts, known, supports, queue, levels[L_SIZE], line, b, row)
         if rc != 0:
             return rc
         S[S_ENUMERATING] = 1
@@ -341,13 +345,15 @@ def give(
             return 0
         if S[S_COUNTING] == CHOSEN:
             levels[L_SIZE] = keep_chosen(S, counts, queue, levels[L_SIZE], words[line + D_MASK])
-        else:
+        elif S[S_COUNTING] != MAXIMAL:
             most = S[S_SAMPLE]
             many = counts[total] > most
             for k in range(1, size):
                 many |= counts[total + k] != 0
             if many != 0:
                 return EXIT_CHOOSE
+    if S[S_COUNTING] == MAXIMAL:
+        return enumerate_maximal(S, words, supports, levels, out_offsets, out_positions, out_labels, out_segments, line, b, segment)
     return enumerate_matches(
         S,
         words,

@@ -11,7 +11,7 @@ except ImportError:
     from cepheid.kernel import _no_cython as cython
 
 # Exit codes of `run`, in the order of their numbers.
-EXITS = ("done", "letter", "pool", "limit", "output", "stack", "pause", "counts", "wide", "choose")
+EXITS = ("done", "letter", "pool", "limit", "output", "stack", "pause", "counts", "wide", "choose", "steps")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
@@ -52,7 +52,7 @@ FIELDS = (
     "depth",  # level that is looked at next
     "given",  # matches given at this trigger
     "walked",  # entries that were looked at, and are to be taken from the budget
-    "counting",  # ! 0: give matches, 1: give their number, 2: count them before a sample of them is given, 3: choose
+    "counting",  # ! 0: give matches, 1: give their number, 2: count them before a sample of them is given, 3: choose, 4: find the maximal ones
     "sample",  # ! matches per trigger that are given without choosing
     "spread",  # 1: of the matches of this event, as many are passed as the last number in `counts` says; 2: no more are given
     "size",  # ! limbs of a number
@@ -63,14 +63,21 @@ FIELDS = (
     "first",  # ! of supports, the first position in which they differ says which is better (NXT); 0: the last one does
     "passes",  # ! 1: unmarked moves make cells
     "carries",  # ! 1: some index has a list for each value that is carried
+    "steps",  # of finding the maximal matches of a trigger
+    "most_steps",  # ! as many of these at most
 )
 
 # Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a block, C_ of a cell, N_ of
 # a node, R_ a column of `regions`, F_ of `forms`, L_ of `levels`; what bits of a cell's kind, a test and N_FORM say; what stands in a queue in the
 # place of a tree, and below it the bits of what a tree of an unmarked cell has first (see `push_tree`); entries of a queue that an event may need
-# beside those of its matches; what S[S_COUNTING] and S[S_ENUMERATING] say.
+# beside those of its matches; what S[S_COUNTING] and S[S_ENUMERATING] say; LINK_ columns of `supports`. Of MAX: W_ a word of `work` (how many cells,
+# words of a row and of a set; where the cells, the first ones of their events, the lengths of rows, the rows and the states of each cell stand; where
+# it is free; how many states there are, and places of their table), M_ of a state (its cell, the next state of this cell and of its place, its edges,
+# its sets), E_ of an edge.
 if not cython.compiled:
-    EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE, EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE = range(10)
+    EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE, EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE, EXIT_STEPS = (
+        range(11)
+    )
     S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_CONSUME, S_LIMIT, S_CONTINUED, S_LETTER_MASK = range(10)
     S_EPOCH, S_ARGUMENT, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_TRIGGERS, S_MATCHES, S_SKIPPED, S_SHIFT, S_PLAIN = range(10, 19)
     S_BLOCK_LIMIT, S_BUDGET, S_CODES, S_MACROS, S_SHAPES, S_SHAPE_WIDTH, S_FORM_WIDTH, S_TESTS, S_SLOTS, S_NODE_WIDTH, S_WIDTH = range(
@@ -78,6 +85,7 @@ if not cython.compiled:
     )
     S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN, S_WALKED = range(30, 37)
     S_COUNTING, S_SAMPLE, S_SPREAD, S_SIZE, S_COUNTED, S_PLACES, S_TAG, S_TAGS, S_FIRST, S_PASSES, S_CARRIES = range(37, 48)
+    S_STEPS, S_MOST_STEPS = range(48, 50)
     B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
     C_POSITION, C_START, C_CHILD, C_REST, C_KIND, C_NULLS, C_BOUNDS = range(7)
     N_PREVIOUS, N_JUMP, N_BEST, N_FORM, N_ENDS = range(5)
@@ -98,5 +106,8 @@ if not cython.compiled:
     SHAPE_BITS, SHAPES_MASK, SUPERSEDED = 16, 0xFFFF, -2
     ENTRY, CELL, PLACE_OF = -1, -2, 32
     PUSHED = 80
-    NUMBER, COUNT, CHOSEN = 1, 2, 3
+    NUMBER, COUNT, CHOSEN, MAXIMAL = 1, 2, 3, 4
     LINK_BEFORE, LINK_LENGTH, LINK_JUMP = range(3)
+    W_COUNT, W_SIZE, W_SETS, W_CELLS, W_FIRSTS, W_LENGTHS, W_ROWS, W_STATES, W_FREE, W_FOUND, W_PLACES, W_HEADER = range(12)
+    M_CELL, M_NEXT, M_CHAIN, M_EDGES, M_SETS = range(5)
+    E_STATE, E_NEXT, DROPPED = 0, 1, -1

@@ -6,7 +6,7 @@ One source that Cython compiles and CPython also runs as it is; `cepheid.engine.
 
 Its rooms, by the life of an event: `run` here skips, and makes room, also by `_guards_free`; `_guards_ask` finds what an event goes on from, in
 lists (`_guards_lists`) that are found by equal values (`_guards_hash`); `_guards_enter` puts its cells there; `_guards_give` gives matches, counted
-or compared by `_guards_count`. `_guards_layout` names all words.
+or compared by `_guards_count`, or found by `_guards_maximal`. `_guards_layout` names all words.
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ def run(
     BLOCKS: words, offsets, template, sizes, pool, widths (see `cepheid.engine.memory.blocks.Blocks`).
     vetoed: of which rows no matches are given or counted; empty: of none.
     SCRATCH: key, order, levels, queue; counts (keys per place, then two numbers: of all matches of an event, and how many are still passed), known
-    (stride 2: a tag, and the least start; of a support, its start), supports (with a strategy that chooses alone; stride 3, by place: columns LINK_).
+    (stride 2: a tag, and the least start; of a support, its start), supports (with a strategy that chooses alone; stride 3, by place: columns LINK_;
+    with MAX what `_guards_maximal` works with).
     OUT: out_*, out_counts with COUNT(*) alone; marked[row] = 1 where a cell was made.
     """
     count: cython.Py_ssize_t = letters.shape[0]

@@ -1,8 +1,8 @@
-"""NXT and LAST of a program with guards, and MAX where it is LAST, by the kernel of guards.
+"""NXT, LAST and MAX of a program with guards, by the kernel of guards.
 
 Comes in: what `GuardedRun` reads. Goes out: the chosen matches, in the order of `guarded.GuardedChoice`, which does the same in plain Python for all
-programs. At a trigger the kernel finds the best support of the cells that it reaches, and then walks the matches that have it. It gives them as the
-automaton marks them; what SELECT shows of them is made here.
+programs. At a trigger the kernel finds the best support of the cells that it reaches, and then walks the matches that have it; of MAX, a graph of the
+maximal matches. It gives them as the automaton marks them; what SELECT shows of them is made here.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cepheid.automata.registers import Before, Elapsed, Now, Store
+from cepheid.engine.evaluations import guarded_maximal
 from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.evaluations.guarded import GuardedChoice
 from cepheid.engine.evaluations.guarded_output import Distinct
-from cepheid.engine.evaluations.guarded_run import CHOSEN, GuardedRun, latest
+from cepheid.engine.evaluations.guarded_run import CHOSEN, MAXIMAL, GuardedRun, latest
 from cepheid.engine.evaluations.guarded_tables import UnknownError
 from cepheid.engine.evaluations.negating import negating
 from cepheid.engine.memory.pools import offsets_of
@@ -32,29 +33,48 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.pools import Array
 
 
+FIRST_WORDS, KEPT_WORDS = 1 << 10, 1 << 20
+"""Words in which MAX compares matches, at first, and as many as are kept from batch to batch."""
+
+
 class GuardedChoiceRun(GuardedRun):
     """The run state of NXT, LAST or MAX with guards by the kernel; the interface is that of `Evaluation`.
 
     Update: as `GuardedRun`. Per trigger O(log n) comparisons of supports where the entries that it asks for lie in the order of what is tested, else
     O(n), n: entries; the same for each cell that it reaches and whose best match is not known, or has left the window. A comparison: O(log) of their
-    length, of LAST O(1) but where they have many last events in common; a cell's own support, O(cells of its event). Then output-linear for what is
-    chosen. Raises what `GuardedRun` does, and LimitError past DISTINCT_LIMIT.
+    length, of LAST O(1) but where they have many last events in common; a cell's own support, O(cells of its event). MAX: as `Maximal`, per trigger.
+    Then output-linear for what is chosen. Raises what `GuardedRun` does, and LimitError past DISTINCT_LIMIT and MAXIMAL_LIMIT.
     """
 
     program: ChoiceProgram
-    _counting = CHOSEN
 
     def __init__(self, program: ChoiceProgram, *, sizes: GuardSizes | None = None, **bounds: Unpack[Bounds]) -> None:
         check(program, bounds.get("limit"))
+        self._counting = MAXIMAL if program.strategy is Strategy.MAX and not is_last(program.automaton) else CHOSEN
         super().__init__(program, sizes=sizes, **bounds)
+        self.mends |= {"steps": "_mend_steps"}
         self._set("first", program.strategy is Strategy.NXT)
+        self._set("most_steps", guarded_maximal.MAXIMAL_LIMIT)
         self._labels: Array = np.array(program.shown, np.uint16)
         self._hidden: Array = np.array([not mark for mark in program.label_sets], np.bool_)
         self._merges = _merges(program)
 
     def _begin(self, events: Events) -> Array:
         self._trigger: tuple[int, int] | None = None
+        if self._counting == MAXIMAL and len(self._supports) > KEPT_WORDS:
+            self._supports = np.zeros(KEPT_WORDS, np.int64)
         return super()._begin(events)
+
+    def _mend_counts(self) -> None:
+        """Of MAX: the matches of an event need more words to be compared in."""
+        if self._counting != MAXIMAL:
+            super()._mend_counts()
+            return
+        self._supports = np.zeros(max(FIRST_WORDS, 2 * len(self._supports)), np.int64)
+
+    def _mend_steps(self) -> None:
+        """The matches of an event take more steps than MAXIMAL_LIMIT."""
+        raise guarded_maximal.past_limit()
 
     def _taken(self) -> list[Chunk]:
         return [self._shown(chunk) for chunk in super()._taken()]
@@ -90,14 +110,15 @@ def _merges(program: ChoiceProgram) -> bool:
 
 def check(program: ChoiceProgram, limit: int | None) -> None:
     """Raise UnknownError where the kernel does not choose as the program asks; limit: of the matches per trigger."""
-    # Where one of the matches that end at an event has all events of the others, LAST chooses it too.
-    automaton = program.automaton
-    if program.strategy is Strategy.MAX and not all(move.mark for move in automaton.transitions) and not unites(automaton):
-        raise UnknownError("MAX compares matches that may be no match together")
     if not all(mark for mark, _ in program.automaton.labels):
         raise UnknownError("PROJECT hides events that the strategy does not compare")
     if limit and _merges(program):
         raise UnknownError("LIMIT counts matches as SELECT shows them, of which several may be one")
+
+
+def is_last(automaton: Automaton) -> bool:
+    """Whether MAX is LAST: one of the matches that end at an event has all events of the others."""
+    return all(move.mark for move in automaton.transitions) or unites(automaton)
 
 
 def unites(automaton: Automaton) -> bool:

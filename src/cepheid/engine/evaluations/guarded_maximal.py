@@ -178,7 +178,12 @@ class Maximal:
     def _step(self) -> None:
         self._steps += 1
         if self._steps > MAXIMAL_LIMIT:
-            raise LimitError(
-                f"MAX takes more than {MAXIMAL_LIMIT} steps for the matches of one event (MAXIMAL_LIMIT)",
-                help="bound matches by a smaller window, or choose by NXT or LAST",
-            )
+            raise past_limit()
+
+
+def past_limit() -> LimitError:
+    """The error of a trigger that takes more steps than MAXIMAL_LIMIT."""
+    return LimitError(
+        f"MAX takes more than {MAXIMAL_LIMIT} steps for the matches of one event (MAXIMAL_LIMIT)",
+        help="bound matches by a smaller window, or choose by NXT or LAST",
+    )

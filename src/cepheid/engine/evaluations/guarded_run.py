@@ -58,8 +58,8 @@ LINK = ("before", "length", "jump")
 PUSHED = 80
 """Places of the queue that the kernel wants free before it looks at anything."""
 
-NUMBER, CHOICE, CHOSEN = 1, 2, 3
-"""What the kernel does with the matches of a trigger, if not to give them: their number, a sample of them, or what a strategy chooses."""
+NUMBER, CHOICE, CHOSEN, MAXIMAL = 1, 2, 3, 4
+"""What the kernel does with the matches of a trigger, if not to give them: their number, a sample, what NXT or LAST chooses, or what MAX does."""
 
 
 @record
@@ -88,7 +88,7 @@ class GuardedRun(BlockRun):
     kind: ClassVar[type[np.generic]] = np.uint16
     counters: ClassVar[tuple[str, ...]] = ("events", "triggers", "matches", "skipped", "epoch")
 
-    _counting: ClassVar[int] = 0
+    _counting = 0
 
     def __init__(self, program: Program, *, sample: int | None = None, sizes: GuardSizes | None = None, **bounds: Unpack[Bounds]) -> None:
         self.sizes = sizes = sizes or GuardSizes()
