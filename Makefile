@@ -217,7 +217,7 @@ $(SANITIZED)/.installed: requirements/dev.txt $(TOOLS)/.stamp pyproject.toml set
 		$(UV) pip install --quiet --no-build-isolation --no-deps --reinstall --no-cache . --python $(SANITIZED)/bin/python
 	@touch $@
 
-SANITIZED_TESTS = tests/kernel tests/automata tests/engine tests/properties tests/cases tests/upgrade
+SANITIZED_TESTS = tests/kernel tests/automata tests/theory tests/engine tests/properties tests/cases tests/upgrade
 
 sanitize: $(SANITIZED)/.installed
 	@export LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so.6)" \

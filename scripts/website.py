@@ -22,7 +22,7 @@ DOCS = ROOT / "docs"
 STAGED = ROOT / "out/docs"
 SITE = ROOT / "out/site"
 SOURCE = ROOT / "src/cepheid"
-PACKAGES = ("", "spark", "language", "testing", "viz", "logical", "automata", "algebra", "succession")
+PACKAGES = ("", "spark", "language", "testing", "viz", "logical", "automata", "theory", "algebra", "succession")
 """Those with public names, each a page of the reference; "" is cepheid itself. `errors` is a module, and has a page too."""
 
 ELSEWHERE = {"../benchmarks/record/": "record/", "](../benchmarks/record)": "](benchmarks.md)", "](../CHANGELOG.md)": "](changelog.md)"}

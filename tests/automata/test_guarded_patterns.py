@@ -11,7 +11,7 @@ import pytest
 from enough import Enough
 
 import cepheid
-from cepheid.automata import Automaton, classify, construct, determinize, hide, trim, unroll
+from cepheid.automata import Automaton, construct, determinize, hide, trim
 from cepheid.automata.liveness import GuardedMove
 from cepheid.automata.registers import reads
 from cepheid.automata.transform import project
@@ -23,6 +23,7 @@ from cepheid.logical.rewrite import rewrite
 from cepheid.testing import events as rows_of
 from cepheid.testing import generators, reference, runs
 from cepheid.testing.harness import events_of
+from cepheid.theory import classify, unroll
 from cepheid.viz import FORMATS, draw
 
 if TYPE_CHECKING:

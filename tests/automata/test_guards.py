@@ -24,21 +24,12 @@ from cepheid.automata import (
     Automaton,
     Program,
     Transition,
-    classify,
-    concatenation,
     construct,
     determinize,
-    determinize_timed,
-    determinize_windowed,
     end_program,
-    formula,
     hide,
     registers,
     trim,
-    trim_timed,
-    two_clocks,
-    union,
-    unroll,
 )
 from cepheid.automata.alphabet import Alphabet, Guard, Predicate, Scope
 from cepheid.automata.negation import complement
@@ -49,7 +40,6 @@ from cepheid.automata.supports import labelling
 from cepheid.automata.transform import cubes, project, shows_labels, successors
 from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, SHOWN, order
 from cepheid.automata.waiting import WaitingAutomaton, obstacle
-from cepheid.automata.zones import clock_moves
 from cepheid.engine.evaluations.guarded_choice_run import unites
 from cepheid.engine.evaluations.labelling import Labelling
 from cepheid.engine.letters.codes import having
@@ -80,6 +70,18 @@ from cepheid.play.steps import steps_of
 from cepheid.schema import EventSchema
 from cepheid.testing import events, reference, runs
 from cepheid.testing.harness import events_of
+from cepheid.theory import (
+    classify,
+    concatenation,
+    determinize_timed,
+    determinize_windowed,
+    formula,
+    trim_timed,
+    two_clocks,
+    union,
+    unroll,
+)
+from cepheid.theory.zones import clock_moves
 from cepheid.viz import FORMATS, draw
 
 construction = importlib.import_module("cepheid.automata.construct")
@@ -140,9 +142,9 @@ CONSUMERS = {
     "automata/products.py idle": "test_conjunction_and_negation_carry_guards",
     "automata/products.py shuffle": "test_conjunction_and_negation_carry_guards",
     "automata/regions.py _is_place": "test_conjunction_and_negation_carry_guards",
-    "automata/closures.py _moves": "test_closures_carry_guards",
-    "automata/closures.py _together": "test_closures_carry_guards",
-    "automata/closures.py check_invariants": "test_closures_carry_guards",
+    "theory/closures.py _moves": "test_closures_carry_guards",
+    "theory/closures.py _together": "test_closures_carry_guards",
+    "theory/closures.py check_invariants": "test_closures_carry_guards",
     "automata/conditions.py _acting": "test_patterns_make_guards",
     "automata/conditions.py _actions": "test_patterns_make_guards",
     "automata/conditions.py _keeping": "test_patterns_make_guards",
@@ -196,17 +198,17 @@ CONSUMERS = {
     "automata/transform.py project": "test_constructions_carry_guards",
     "automata/transform.py successors": "test_determinization_refuses_guards",
     "automata/transform.py trim": "test_constructions_carry_guards",
-    "automata/clocks.py _united": "test_clocks_refuse_other_guards",
-    "automata/clocks.py determinize_timed": "test_clocks_refuse_other_guards",
-    "automata/clocks.py trim_timed": "test_clocks_refuse_other_guards",
-    "automata/zones.py ClockMove": "test_clocks_refuse_other_guards",
-    "automata/zones.py assembled": "test_clocks_refuse_other_guards",
-    "automata/zones.py clock_moves": "test_clocks_refuse_other_guards",
+    "theory/clocks.py _united": "test_clocks_refuse_other_guards",
+    "theory/clocks.py determinize_timed": "test_clocks_refuse_other_guards",
+    "theory/clocks.py trim_timed": "test_clocks_refuse_other_guards",
+    "theory/zones.py ClockMove": "test_clocks_refuse_other_guards",
+    "theory/zones.py assembled": "test_clocks_refuse_other_guards",
+    "theory/zones.py clock_moves": "test_clocks_refuse_other_guards",
     "automata/transition.py Transition": "test_a_move_that_writes_is_no_waiting",
     "automata/transition.py _key": "test_constructions_carry_writes",
-    "automata/unroll.py _Determinization": "test_windows_carry_guards",
-    "automata/unroll.py _Windowed": "test_windows_carry_guards",
-    "automata/unroll.py _least_events": "test_windows_carry_guards",
+    "theory/unroll.py _Determinization": "test_windows_carry_guards",
+    "theory/unroll.py _Windowed": "test_windows_carry_guards",
+    "theory/unroll.py _least_events": "test_windows_carry_guards",
     "automata/waiting.py WaitingAutomaton": "test_waiting_automata_refuse_guards",
     "automata/waiting.py WaitingMove": "test_waiting_automata_refuse_guards",
     "automata/waiting.py _answers": "test_waiting_automata_refuse_guards",

@@ -11,12 +11,13 @@ import pytest
 
 from cepheid.errors import LimitError
 from cepheid.language import parse
-from cepheid.logical import describe, equivalent, normal_form, take_apart
+from cepheid.logical import describe, normal_form, take_apart
 from cepheid.logical.bind import bind
 from cepheid.logical.rewrite import RULES, rewrite, rewrite_steps
-from cepheid.logical.safe_form import safe_form
 from cepheid.logical.tree import size
 from cepheid.schema import EventSchema
+from cepheid.theory import equivalent
+from cepheid.theory.safe_form import safe_form
 
 if TYPE_CHECKING:
     from cepheid.logical.plan import QueryPlan

@@ -40,12 +40,12 @@ from cepheid.logical.plan import (
     WithinEvents,
 )
 from cepheid.logical.rewrite import RULES, rewrite
-from cepheid.logical.safe_form import safe_form
 from cepheid.logical.simplify import reaching_out
 from cepheid.logical.tree import walk
 from cepheid.logical.variables import defined, safe, well_formed
 from cepheid.schema import EventSchema
 from cepheid.testing import reference
+from cepheid.theory.safe_form import safe_form
 
 SCHEMA = EventSchema({"type": pa.string(), "ts": pa.int64(), "v": pa.int64(), "id": pa.int64()}, type_column="type", time_column="ts")
 TYPES = ("A", "B", "C")

@@ -10,12 +10,12 @@ import pytest
 from cepheid.errors import LimitError, NotSupportedError
 from cepheid.language import parse
 from cepheid.logical.bind import bind
-from cepheid.logical.equivalence import equivalent
 from cepheid.logical.partition import FORBIDDEN_PATTERNS, FORBIDDEN_QUERIES, partition
 from cepheid.logical.plan import Filter, QueryPlan
 from cepheid.logical.rewrite import rewrite
 from cepheid.logical.tree import walk
 from cepheid.schema import EventSchema
+from cepheid.theory.equivalence import equivalent
 
 COLUMNS = {"type": pa.string(), "ts": pa.int64(), "v": pa.int64(), "id": pa.int64(), "f": pa.float64(), "id2": pa.int32()}
 SCHEMA = EventSchema(COLUMNS, type_column="type", time_column="ts")

@@ -11,11 +11,11 @@ from cepheid.errors import LimitError
 from cepheid.language import parse
 from cepheid.logical import describe, rewrite
 from cepheid.logical.bind import bind
-from cepheid.logical.equivalence import rows_of
 from cepheid.logical.normal_form import is_normal
 from cepheid.schema import schema_of
 from cepheid.testing.generators import ENGINE, SCHEMA, WIDE, QueryFragment, random_query, random_stream
 from cepheid.testing.reference import Event
+from cepheid.theory.equivalence import rows_of
 
 EVENT_SCHEMA = schema_of(SCHEMA)
 

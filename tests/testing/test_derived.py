@@ -11,9 +11,9 @@ from enough import Enough
 
 import cepheid
 from cepheid.errors import LimitError, NotSupportedError
-from cepheid.logical.equivalence import equivalent
 from cepheid.testing import events, generators, reference
 from cepheid.testing.generators import TYPES
+from cepheid.theory.equivalence import equivalent
 
 FAILURES = events("Fail1(user='a') Fail2(user='a') Fail3(user='a') Ok4(user='a') Fail5(user='b') Ok9(user='b') Fail10(user='a')")
 BURST = "EVENT Burst(n) AS (SELECT MAX count(f) AS n WHERE Fail+ AS f PARTITION BY user WITHIN 5 HAVING n >= 2)"

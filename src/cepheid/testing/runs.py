@@ -25,7 +25,7 @@ from cepheid.testing.evaluate import EPOCH_DAY, compare, evaluate, holds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cepheid.automata import Automaton, Transition, UnionAutomaton
+    from cepheid.automata import Automaton, Transition
     from cepheid.automata.correlation import KeptEvents
     from cepheid.automata.registers import Term, Test
     from cepheid.automata.transition import Label
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cepheid.succession import TemporalModel
     from cepheid.testing.denotation import Support
     from cepheid.testing.evaluate import Event
+    from cepheid.theory import UnionAutomaton
 
 Content = Any
 """What a register holds: a frozenset of values (more than one only where a `set` gathers), a `KeptEvents` of a correlation, or None for nothing."""

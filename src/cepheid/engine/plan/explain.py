@@ -11,8 +11,6 @@ import textwrap
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cepheid.automata.classes import AT_LEAST, monotonic_in
-from cepheid.automata.clocks import one_clock
 from cepheid.engine.evaluations.absence import longest
 from cepheid.engine.evaluations.restricted import RestrictedProgram
 from cepheid.engine.plan.family import alone_for, families
@@ -394,6 +392,9 @@ def class_text(compiled: Compiled) -> str:
     bounded = counted or compiled.consume is not Consumption.NONE or compiled.absences
     if compiled.plan.strategy is not Strategy.ALL or bounded or not automaton.alphabet.guards or automaton.parts:
         return ""
+    from cepheid.theory.classes import AT_LEAST, monotonic_in
+    from cepheid.theory.clocks import one_clock
+
     found = one_clock(automaton, window=window)
     if found is None:
         return ""

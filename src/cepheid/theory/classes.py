@@ -13,19 +13,19 @@ import itertools
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from cepheid.automata.zones import Zone, always_set, clock_moves, greatest_ages, together
 from cepheid.errors import LimitError
 from cepheid.logical import plan
 from cepheid.logical.tree import walk
 from cepheid.logical.variables import operands
 from cepheid.records import record
+from cepheid.theory.zones import Zone, always_set, clock_moves, greatest_ages, together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cepheid.automata.automaton import Automaton
-    from cepheid.automata.zones import ClockMove
     from cepheid.logical.plan import Pattern
+    from cepheid.theory.zones import ClockMove
 
 ZONE_LIMIT = 20_000
 """Combinations of states with a zone that an exploration of runs visits."""
@@ -153,7 +153,7 @@ def check_zones(count: int) -> None:
             f"the runs of the automaton reach more than {ZONE_LIMIT} combinations of states and zones of its clocks (ZONE_LIMIT)",
             help=(
                 "use fewer clocks, or bounds that are multiples of a longer unit, or `trim` the automaton",
-                "cepheid.automata.classes.ZONE_LIMIT is the limit",
+                "cepheid.theory.classes.ZONE_LIMIT is the limit",
             ),
         )
 

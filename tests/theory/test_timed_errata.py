@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from clock_cases import CASES, SEED, A, B, clock_automaton, occurrence, query, random_stream
 
-from cepheid.automata import determinize, determinize_timed, has_synchronous_resets, is_deterministic
-from cepheid.automata.zones import Zone, clock_moves, greatest_ages
+from cepheid.automata import determinize
 from cepheid.errors import NotSupportedError
 from cepheid.logical.plan import Event, Interval, Iterate
 from cepheid.testing import reference, runs
+from cepheid.theory import determinize_timed, has_synchronous_resets, is_deterministic
+from cepheid.theory.zones import Zone, clock_moves, greatest_ages
 
 if TYPE_CHECKING:
     from clock_cases import Move

@@ -9,18 +9,18 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from cepheid.automata.classes import AT_MOST, check_zones, has_synchronous_resets, is_deterministic, monotonic_in
 from cepheid.automata.transform import determinize, hide, reached, trim, united
 from cepheid.automata.transition import order
-from cepheid.automata.zones import Zone, assembled, clock_moves, greatest_ages
 from cepheid.errors import LimitError, NotSupportedError
+from cepheid.theory.classes import AT_MOST, check_zones, has_synchronous_resets, is_deterministic, monotonic_in
+from cepheid.theory.zones import Zone, assembled, clock_moves, greatest_ages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.transition import Transition
-    from cepheid.automata.zones import ClockMove
+    from cepheid.theory.zones import ClockMove
 
 DETERMINIZED = 8
 """Most states, and most predicates with guards, of an automaton that `one_clock` determinizes to find out its class."""

@@ -22,20 +22,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.automata.transform import reached
-from cepheid.automata.zones import clock_moves
 from cepheid.errors import LimitError
 from cepheid.logical import plan
 from cepheid.logical.plan import And, Apply, Event, Filter, Interval, Iterate, Link, Literal, Named, Or, Project, Sequence, Within
 from cepheid.logical.tree import walk
 from cepheid.records import record
+from cepheid.theory.zones import clock_moves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cepheid.automata.alphabet import Alphabet
     from cepheid.automata.automaton import Automaton
-    from cepheid.automata.zones import ClockMove
     from cepheid.logical.plan import Expression, Pattern
+    from cepheid.theory.zones import ClockMove
 
 FORMULA_NODES = 100_000
 """Operators and events of a formula, and steps of the automata that it is made of."""
@@ -105,7 +105,7 @@ def _checked(nodes: int) -> int:
             f"the formula of the automaton has more than {FORMULA_NODES} nodes (FORMULA_NODES)",
             help=(
                 "use fewer states, clocks, or different bounds: a formula is exponential in them",
-                "cepheid.automata.formulas.FORMULA_NODES is the limit",
+                "cepheid.theory.formulas.FORMULA_NODES is the limit",
             ),
         )
     return nodes

@@ -16,7 +16,7 @@ from pattern_cases import CASES, SEED
 from register_cases import ALL, FIGURE_1, GUARD, HUMIDITY, SCHEMA, TEMPERATURE, X, Y, by_hand, random_events, store, stream_of
 
 import cepheid
-from cepheid.automata import Automaton, Transition, UnionAutomaton, construct, determinize_windowed, hide, unroll
+from cepheid.automata import Automaton, Transition, construct, hide
 from cepheid.automata.guards import GuardBits
 from cepheid.automata.liveness import GuardedMove
 from cepheid.automata.regions import asked
@@ -26,6 +26,7 @@ from cepheid.automata.transition import order
 from cepheid.errors import LimitError, NotSupportedError
 from cepheid.testing import generators, reference, runs
 from cepheid.testing.harness import events_of
+from cepheid.theory import UnionAutomaton, determinize_windowed, unroll
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from cepheid.testing.denotation import Match
     from cepheid.testing.evaluate import Event
 
-unrolling = importlib.import_module("cepheid.automata.unroll")
+unrolling = importlib.import_module("cepheid.theory.unroll")
 """The module; the package has a function of that name."""
 
 Union = dict[str, tuple[int, ...]]

@@ -35,14 +35,15 @@ from register_cases import (
 )
 
 import cepheid
-from cepheid.automata import Automaton, Transition, concatenation, construct, intersection, iteration, union
-from cepheid.automata.closures import check_invariants
+from cepheid.automata import Automaton, Transition, construct
 from cepheid.automata.supports import labelling
 from cepheid.automata.transform import hide
 from cepheid.errors import LimitError, NotSupportedError
 from cepheid.testing import generators, runs
 from cepheid.testing.denotation import Match
 from cepheid.testing.harness import events_of
+from cepheid.theory import concatenation, intersection, iteration, union
+from cepheid.theory.closures import check_invariants
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

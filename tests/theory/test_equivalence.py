@@ -7,9 +7,10 @@ import pytest
 
 from cepheid.errors import BindError, LimitError
 from cepheid.language import parse
-from cepheid.logical import Counterexample, equivalent, rewrite
+from cepheid.logical import rewrite
 from cepheid.logical.bind import bind
 from cepheid.schema import EventSchema
+from cepheid.theory import Counterexample, equivalent
 
 COLUMNS = {
     "type": pa.string(), "ts": pa.int64(), "v": pa.int64(), "id": pa.int64(), "f": pa.float64(), "name": pa.string(),

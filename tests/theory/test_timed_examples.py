@@ -16,7 +16,7 @@ from enough import Enough
 from pattern_cases import CASES, SEED
 
 import cepheid
-from cepheid.automata import Automaton, Transition, construct, hide, is_deterministic
+from cepheid.automata import Automaton, Transition, construct, hide
 from cepheid.automata.alphabet import Alphabet, Guard
 from cepheid.automata.predicates import of_condition
 from cepheid.automata.regions import Regions
@@ -27,6 +27,7 @@ from cepheid.logical.plan import Apply, Field, Interval, Literal, Time
 from cepheid.schema import EventSchema
 from cepheid.testing import events, reference, runs
 from cepheid.testing.harness import events_of
+from cepheid.theory import is_deterministic
 
 if TYPE_CHECKING:
     from cepheid.automata.regions import Macro

@@ -27,26 +27,21 @@ from clock_cases import (
 from enough import Enough
 
 import cepheid
-from cepheid.automata import (
-    Automaton,
-    classes,
-    classify,
-    clocks,
-    construct,
-    determinize,
-    determinize_timed,
-    has_synchronous_resets,
-    hide,
-    is_deterministic,
-    one_clock,
-    project,
-    trim,
-    trim_timed,
-    two_clocks,
-)
+from cepheid.automata import Automaton, construct, determinize, hide, project, trim
 from cepheid.errors import LimitError, NotSupportedError
 from cepheid.testing import generators, reference, runs
 from cepheid.testing.harness import events_of
+from cepheid.theory import (
+    classes,
+    classify,
+    clocks,
+    determinize_timed,
+    has_synchronous_resets,
+    is_deterministic,
+    one_clock,
+    trim_timed,
+    two_clocks,
+)
 
 if TYPE_CHECKING:
     from cepheid.automata import Transition

@@ -17,7 +17,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from cepheid.automata.automaton import Automaton
-from cepheid.automata.closures import check_invariants
 from cepheid.automata.guards import GuardBits
 from cepheid.automata.liveness import GuardedMove, kept_of, live_registers
 from cepheid.automata.regions import asked
@@ -27,6 +26,7 @@ from cepheid.automata.transition import Transition, order
 from cepheid.errors import LimitError
 from cepheid.logical.canonical import canonical_text
 from cepheid.records import record
+from cepheid.theory.closures import check_invariants
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

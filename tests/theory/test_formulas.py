@@ -27,12 +27,13 @@ from clock_cases import (
 )
 
 import cepheid
-from cepheid.automata import construct, formula, formulas, is_timed_cel
+from cepheid.automata import construct
 from cepheid.errors import LimitError, NotSupportedError
 from cepheid.logical import plan
 from cepheid.logical.describe import describe
 from cepheid.logical.tree import walk
 from cepheid.testing import reference, runs
+from cepheid.theory import formula, formulas, is_timed_cel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -33,19 +33,7 @@ from clock_cases import (
 from enough import Enough
 
 import cepheid
-from cepheid.automata import (
-    Automaton,
-    classes,
-    classify,
-    construct,
-    has_synchronous_resets,
-    is_deterministic,
-    is_simple,
-    is_timed_cel,
-    is_windowed,
-    monotonic_in,
-    trim,
-)
+from cepheid.automata import Automaton, construct, trim
 from cepheid.automata.alphabet import Predicate
 from cepheid.automata.predicates import can_hold
 from cepheid.errors import LimitError, NotSupportedError
@@ -53,6 +41,16 @@ from cepheid.logical.plan import Apply, Field, Literal
 from cepheid.logical.types import FLIPPED
 from cepheid.testing.evaluate import Event as Occurrence
 from cepheid.testing.evaluate import holds
+from cepheid.theory import (
+    classes,
+    classify,
+    has_synchronous_resets,
+    is_deterministic,
+    is_simple,
+    is_timed_cel,
+    is_windowed,
+    monotonic_in,
+)
 
 if TYPE_CHECKING:
     from clock_cases import Move, Valuation
