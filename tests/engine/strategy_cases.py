@@ -1,7 +1,7 @@
 """Cases for the selection strategies: random formulas of the waiting fragment, their winners by definition, and ways to feed an evaluation.
 
 A formula is ("atom", requires, forbids, variables), ("seq", f, g), ("or", f, g) or ("plus", f). `random_case` makes one with its streams and
-bounds; `expected` says what a strategy keeps, straight from semantics.md, section 3, with the reference's comparison of supports; `stored` and
+bounds; `expected` says what a strategy keeps, straight from the definition, with the reference's comparison of supports; `stored` and
 `forgotten` feed an evaluation in random pieces; `check` compares. CEPHEID_CASES is the number of cases (default 200), CEPHEID_SEED the seed.
 """
 

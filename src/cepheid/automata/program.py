@@ -132,7 +132,7 @@ class Program:
 
     @cached_property
     def droppable(self) -> bool:
-        """Whether events that are not `relevant` can be left out without changing a match (engine.md, section 1): there every state waits."""
+        """Whether events that are not `relevant` can be left out without changing a match: it can where every state waits."""
         return self._waits(self.relevant_masks)
 
     def _waits(self, relevant: tuple[int, ...]) -> bool:

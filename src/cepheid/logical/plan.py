@@ -133,10 +133,20 @@ class Index(Expression):
 class Derived(Expression):
     """A value of an event that no column has: an evaluation makes it, of the events that it has read of the partition (int64).
 
-    kind: "place": how many came before. "begin of time": the first place of the time at which this event begins. "ended", "ended before": the
-    greatest place at which a match of a negated pattern began that has ended, with this event or before it; -1 without one. "ended before begin":
-    before the place where this event begins. "ended by begin": by the first event of the time at which this event begins. "ended earlier": the
-    greatest first place of a time before this one at which a match of it ended. number, negated: of that pattern, and its text.
+    `engine.evaluations.negating` makes them all, `testing.runs` by their definition. What asks for them is in `automata.construct`:
+
+    | kind | the value | asked by |
+    |---|---|---|
+    | place | how many events came before | whatever stores where something may begin from |
+    | begin of time | the first place of the time at which this event begins | a negated THEN over events that matches have made |
+    | ended | the start of the last match of the negated pattern that has ended, this event included | UNLESS; THEN |
+    | ended before | the same without this event | NOT between two patterns |
+    | ended before begin | the same before the place at which this event begins | NOT between patterns, of events that matches have made |
+    | ended by begin | the same with the first event of the time at which this event begins | THEN, of events that matches have made |
+    | ended earlier | the first place of the last time before this one at which a match ended | THEN under POINT |
+
+    The start of the last: the greatest place at which a match of the negated pattern began; -1 without one. number, negated: of that pattern, and its
+    text.
     """
 
     kind: str
@@ -377,7 +387,7 @@ class Link:
 
 @record
 class Sequence(Pattern):
-    """`p ; q : r`: left-associative; len(links) == len(items) - 1 >= 1. Scopes see its prefixes (semantics.md, section 2).
+    """`p ; q : r`: left-associative; len(links) == len(items) - 1 >= 1. A condition sees the variables of its prefixes.
 
     A sequence that is an item here is a pattern of its own: those that are the same sequence were joined in the syntax tree.
     """

@@ -247,7 +247,7 @@ def _known(values: Mapping[Expression, object], node: Expression) -> Expression:
 
 
 def _gathered(how: str, values: frozenset[Any]) -> Any:
-    """What several values come to; None, which is NULL, with NULL among them, and where they should be the same and are not."""
+    """Several values combined into one: None (NULL) if one of them is NULL, or if they must be equal and are not."""
     if None in values or (how == "same" and len(values) > 1):
         return None
     (found,) = (each for each in values if all(compare("<=" if how == "min" else ">=", each, other) for other in values))

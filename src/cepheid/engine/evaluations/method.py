@@ -1,6 +1,7 @@
 """What a method of evaluation says of itself: which queries it fits, how it starts, and what it guarantees.
 
-Each evaluation's file ends with its method, and `methods` has them in order. Nothing here knows an evaluation.
+An evaluation's file ends with its method; those that compare events are in `guarded_methods`. `engine.plan.methods` has them in the order in which
+they are asked. Nothing here knows an evaluation.
 """
 
 from __future__ import annotations

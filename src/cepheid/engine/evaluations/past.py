@@ -61,7 +61,7 @@ class Past:
         self._keep(~forgotten)
 
     def last(self, partitions: Array, places: Array) -> tuple[Array, Array]:
-        """The last place that has a value, up to some places of some partitions, and the value; -1 and -1 without one. O(log n) each."""
+        """For each (partition, place): the last place at or before it that has a value, and that value; -1 and -1 if there is none. O(log n) each."""
         self._order()
         number = np.searchsorted(self._known, partitions)
         found = np.append(self._known, -1)[number] == partitions

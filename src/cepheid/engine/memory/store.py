@@ -62,7 +62,7 @@ class Store:
             self.ensure(int(rows.max()) + 1)
 
     def empty(self, rows: Array) -> None:
-        """Take back the memory of these rows, which are different, but for what they go on from: all that a line says, if this is not more."""
+        """Free the memory of these rows (no row twice). Each keeps what it needs to continue: its line, where a store does not say more."""
 
     def release(self, rows: Array) -> None:
         """Take back the memory of these rows, which start again."""

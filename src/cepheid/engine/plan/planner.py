@@ -1,6 +1,7 @@
 """From a bound plan to a compiled query: the windows that the kernel bounds, the method and its program, the limit.
 
-Comes in: a bound `QueryPlan`. Goes out: `Compiled`, immutable. The table of fragments and guarantees is in engine.md, section 4.
+Comes in: a bound `QueryPlan`. Goes out: `Compiled`, immutable. Which method evaluates what, and what it
+guarantees, is in the `Method` of each evaluation.
 """
 
 from __future__ import annotations

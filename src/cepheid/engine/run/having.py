@@ -347,7 +347,7 @@ def _counts(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
 
 
 def _winners(strategy: Strategy, numbers: Sequence[int], supports: Sequence[tuple[int, ...]]) -> list[int]:
-    """The numbers of the matches whose supports a strategy keeps (semantics.md, section 3), in their order."""
+    """The numbers of the matches whose supports a strategy keeps (docs/strategies.md), in their order."""
     if not supports:
         return []
     if strategy is Strategy.MAX:

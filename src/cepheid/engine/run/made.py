@@ -208,7 +208,10 @@ def _pieces(groups: Array, marks: Array) -> Iterator[slice]:
 
 
 def _bindings(found: Matches) -> pa.LargeBinaryArray:
-    """The positions of each variable, by name, as bytes that compare like these: of each its number, its positions, then 0; all from 1 on."""
+    """The positions of each variable, so that comparing bytes compares positions: for each variable, by name, its number, its positions, then 0.
+
+    Numbers and positions are shifted by 1, so that 0 ends a list.
+    """
     marks, labels = found.marks, found.layout.labels
     names = sorted({name for label in labels for name in label})
     lengths = np.array([len(label) for label in labels], np.int64)
