@@ -23,7 +23,8 @@ HEAD = """# Every limit in the source
 
 A pattern can ask for more than any machine has. So each limit has a name, and nothing is cut off in
 silence. [Operations](operations.md#limits) says what to do at those that an error names, and how to
-raise them. `scripts/limits.py` makes this page from the source.
+raise them. The others bound what the code does inside, such as how much it reads at once.
+`scripts/limits.py` makes this page from the source.
 """
 
 
@@ -51,9 +52,9 @@ def limits() -> list[Limit]:
 
 
 def named_in_errors() -> set[str]:
-    """The names of the limits that messages give in parentheses."""
+    """The names of the limits that messages give, in parentheses or with their module."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
-    return {limit.name for limit in limits() if f"({limit.name})" in text}
+    return {limit.name for limit in limits() if f"({limit.name})" in text or f".{limit.name} is the limit" in text}
 
 
 def _sentence(node: ast.stmt | None) -> str:
@@ -77,14 +78,13 @@ def shown(value: ast.expr) -> str:
 
 
 def page() -> str:
-    """The text of the page."""
+    """The text of the page: first the limits that an error names, then the others."""
+    named = named_in_errors()
     parts = [HEAD]
-    package = ""
-    for limit in limits():
-        if limit.module.split(".")[0] != package:
-            package = limit.module.split(".")[0]
-            parts.append(f"\n## {package}\n\n| limit | value | of what |\n|---|---|---|\n")
-        parts.append(f"| `{limit.module}.{limit.name}` | {shown(limit.value)} | {limit.about} |\n")
+    for title, is_named in (("Those that an error names", True), ("Those that no error names", False)):
+        parts.append(f"\n## {title}\n\n| limit | value | of what |\n|---|---|---|\n")
+        chosen = (limit for limit in limits() if (limit.name in named) == is_named)
+        parts += [f"| `{limit.module}.{limit.name}` | {shown(limit.value)} | {limit.about} |\n" for limit in chosen]
     return "".join(parts)
 
 
