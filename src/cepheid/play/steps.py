@@ -1,7 +1,7 @@
 """The automaton with its live states after each event.
 
 Comes in: a compiled query and a table of events. Goes out: for each event the states in which some partial match of its partition is. The events are
-read as an engine reads them, and each partial match keeps what its guards compare (`engine.evaluations.live`). So a state is live exactly where some
+read as an engine reads them, and each partial match keeps what its guards compare (`play.stepping`). So a state is live exactly where some
 partial match is that windows and gaps still let go on. What is left out is said in `note`: what the drawn automaton does not have (HAVING, CONSUME
 BY, absences, a strategy over the whole pattern), NXT, LAST or MAX inside a pattern that compares events, and, past `MAX_CONFIGURATIONS`, the
 comparisons.
@@ -17,7 +17,6 @@ import numpy as np
 from cepheid.automata import Program
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.guarded_run import latest
-from cepheid.engine.evaluations.live import Live
 from cepheid.engine.evaluations.negating import negating
 from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.input.keys import group, key_codes
@@ -30,6 +29,7 @@ from cepheid.errors import LimitError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.plan import lags_in
 from cepheid.play.limits import MAX_COMPARISONS, MAX_CONFIGURATIONS, MAX_STEPS
+from cepheid.play.stepping import Live
 from cepheid.records import record
 
 if TYPE_CHECKING:
