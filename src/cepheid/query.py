@@ -163,7 +163,7 @@ class Query:
     def schema(self, schema: Any, *, type: str | None = None, time: str | None = None) -> EventSchema:  # noqa: A002
         """The schema of the events as the query reads it: their attributes, and which columns have the type and the time.
 
-        schema: an Arrow schema, a table or DataFrame that has one, or a Spark DataFrame or its schema. type, time: as for `run`.
+        schema: an Arrow schema, a table, DataFrame or file that has one, or a Spark DataFrame or its schema. type, time: as for `run`.
 
         Returns an `EventSchema`. Raises SchemaError if a column is missing or has a wrong type, and InputError for anything without a schema.
         """

@@ -156,7 +156,7 @@ def test_files(ending, tmp_path):
         assert rows(cepheid.queries({"q": QUERY, "r": "SELECT * WHERE A"}).run(given)["q"]) == WANTED
         assert len(QUERY.run({"one": given, "two": TABLE})) == 4 * len(ROWS)
     assert rows(QUERY.run(f"{tmp_path}/e*{ending}")) == WANTED
-    recognizer = QUERY.recognizer(TABLE.schema)
+    recognizer = QUERY.recognizer(path)
     assert [match.variables for match in recognizer.push(path)] == [match.variables for match in QUERY.run(TABLE)]
 
 
@@ -168,6 +168,7 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "empty.arrows").write_bytes(b"")
     (tmp_path / "cut.csv").write_text("type,ts\nA,1\nB,2,3\n")
     (tmp_path / "cut.jsonl").write_text('{"type": "A"}\n{"type": \n')
+    (tmp_path / "header.csv").write_text("type,ts\n")
     (tmp_path / "table.xlsx").write_bytes(b"PK")
     wrong = {
         "event.parquet": ("there is no file", f"did you mean {good}?"),
@@ -181,6 +182,7 @@ def test_files_that_cannot_be_read(tmp_path):
         "events.xlsx": ("there is no file", ""),
         "table.xlsx": ("files of events do not end in .xlsx", ".parquet"),
         "*.avro": ("no file matches", ""),
+        "header.csv": ("header.csv has a header and no events", "pyarrow.Table"),
         "": ("is a directory", "*.csv"),
     }
     for name, (fact, way) in wrong.items():
@@ -189,6 +191,8 @@ def test_files_that_cannot_be_read(tmp_path):
                 QUERY.run(given)
             assert fact in raised.value.fact
             assert way in " ".join(raised.value.help)
+    with pytest.raises(InputError, match="is an address"):
+        QUERY.run("s3://logs/events.csv")
     with pytest.raises(InputError, match="events cannot be a str"):
         QUERY.run("A1 B2 C3")
 

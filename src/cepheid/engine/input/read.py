@@ -72,7 +72,7 @@ def table_of(events: object, *, stream: str | None = None, time: str | None = No
 
 
 def schema_in(given: object, *, time: str | None = None) -> pa.Schema:
-    """The `plain_schema` of a schema, or of a table, reader or DataFrame of such events; raises InputError for anything else.
+    """The `plain_schema` of a schema, or of a table, reader, DataFrame or file of such events; raises InputError for anything else.
 
     time: as for `table_of`.
     """
@@ -81,6 +81,8 @@ def schema_in(given: object, *, time: str | None = None) -> pa.Schema:
         return plain_schema(given if isinstance(given, pa.Schema) else own)
     if type(given).__module__.partition(".")[0] == "pandas" and hasattr(given, "columns"):
         return plain_schema(_pandas(given, time).schema)
+    if files.is_path(given):
+        return plain_schema(files.read(given).schema)
     try:
         if hasattr(given, "__arrow_c_stream__"):
             return plain_schema(pa.RecordBatchReader.from_stream(given).schema)
@@ -88,7 +90,9 @@ def schema_in(given: object, *, time: str | None = None) -> pa.Schema:
             return plain_schema(pa.schema(given))
     except pa.ArrowInvalid:
         pass
-    raise InputError(f"a schema cannot be a {type(given).__name__}", help="pass a pyarrow.Schema, or a table or DataFrame that has it")
+    raise InputError(
+        f"a schema cannot be a {type(given).__name__}", help="pass a pyarrow.Schema, or a table, DataFrame or file that has it"
+    )
 
 
 def _pandas(frame: Any, time: str | None) -> pa.Table:

@@ -61,10 +61,17 @@ def read(given: str | os.PathLike[str]) -> pa.RecordBatchReader:
 
     Raises InputError where that is no file of events, or where it is damaged, which may show only while the events are read.
     """
-    paths = matching(os.fspath(given))
+    text = os.fspath(given)
+    if "://" in text:
+        help_ = f"read it with pyarrow.dataset.dataset({text!r}).scanner().to_reader(), and pass that; or run the query on Spark"
+        raise InputError(f"{text} is an address, and files are read from this machine alone", help=help_)
+    paths = matching(text)
     for path in paths:
         check_file(path)
     stream = stream_of(None, paths)
+    if not stream.rows and any(map(pa.types.is_null, stream.schema.types)):
+        fact = f"{stream.source} has a header and no events, so nothing says the types of its attributes"
+        raise InputError(fact, help=("pass an empty pyarrow.Table with a schema", "cepheid run takes the types from the query"))
     return pa.RecordBatchReader.from_batches(stream.schema, (batch for piece in stream.pieces() for batch in piece.to_batches()))
 
 
