@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cepheid.automata.computing import operands, variables
-from cepheid.automata.correlation import BEGIN, KEEP, NEXT, marked
+from cepheid.automata.computing import operands
+from cepheid.automata.correlation import BEGIN, KEEP, NEXT, marked, variables
 from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Now, Store
 from cepheid.logical.plan import Apply, Index, Interval, Literal, Time, localize
 from cepheid.logical.types import FLIPPED, NEGATED

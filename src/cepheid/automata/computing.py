@@ -3,7 +3,7 @@
 The OPERANDS of such a condition are its largest expressions over one variable each. What an event keeps of itself is its operand, and the last event
 computes: `registers.Computes`. No index answers this, for it may hold for any of the values kept; so it is computed for each.
 
-It is computed by STEPS over one number (`ACCUMULATOR`), so that a kernel needs no stack: what is computed with is an operand or a constant, never
+It is computed by STEPS over one number, so that a kernel needs no stack: what is computed with is an operand or a constant, never
 another result, but that both sides of the comparison are computed one after the other. Here are the conditions that can be computed so, over integers
 (times and durations too) and doubles; the others are correlations.
 """
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from cepheid.logical.plan import Apply, Expression, Literal, leaves
+from cepheid.automata.correlation import variables
+from cepheid.logical.plan import Apply, Expression, Literal
 from cepheid.logical.types import FLIPPED, type_of
 
 if TYPE_CHECKING:
@@ -37,11 +38,6 @@ class Step(NamedTuple):
     operator: str
     value: Expression | None
     real: bool
-
-
-def variables(expression: Expression) -> frozenset[Variable]:
-    """The variables of an expression, each with whether it stands under prev."""
-    return frozenset((leaf.variable, leaf.previous) for leaf in leaves(expression))
 
 
 def operands(condition: Expression) -> dict[Variable, Expression] | None:

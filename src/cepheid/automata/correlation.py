@@ -80,7 +80,7 @@ class Correlation:
     @property
     def variables(self) -> frozenset[Variable]:
         """The variables of the condition."""
-        return frozenset((leaf.variable, leaf.previous) for leaf in _leaves(self.condition))
+        return variables(self.condition)
 
     @property
     def missing(self) -> frozenset[Variable]:
@@ -171,6 +171,11 @@ class Correlation:
 
 
 _leaves = functools.cache(leaves)
+
+
+def variables(expression: Expression) -> frozenset[Variable]:
+    """The variables of an expression, each with whether it stands under prev."""
+    return frozenset((leaf.variable, leaf.previous) for leaf in _leaves(expression))
 
 
 def marked(actions: Iterable[Action]) -> list[Variable]:
