@@ -3,6 +3,9 @@
 Comes in: letters, as for `cepheid.engine.evaluations.match.Evaluation`, which has the same interface. Goes out: per trigger one mark, at the event
 that ends the matches, and their number as limbs of 64 bits. The kernel's docstring (`cepheid.kernel.counting`) has the method: a sliding product of
 transition counts over two stacks. Here are its blocks, its tables, and the widths of rows and numbers, which grow with the stream.
+
+When to use this: COUNT(*) of patterns that compare nothing. What it costs does not depend on how many matches there are; counting in the match graph
+of guards (`guarded_run`) takes 10 to 60 times as long where events have many matches, and no longer where they have few (STRICT).
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Comes in: what `GuardedRun` reads. Goes out: the chosen matches, in the order of `guarded.GuardedChoice`, which does the same in plain Python for all
 programs. At a trigger the kernel finds the best support of the cells that it reaches, and then walks the matches that have it; of MAX, a graph of the
 maximal matches. It gives them as the automaton marks them; what SELECT shows of them is made here.
+
+When to use this: NXT and LAST of what `next` and `last` do not take: patterns with `:`, gaps, negation, and those that compare events. Where those
+two fit, it takes 2 to 6 times as long; end by end (`per_end`) takes 1.3 to 200 times as long as this.
 """
 
 from __future__ import annotations

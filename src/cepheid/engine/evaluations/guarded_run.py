@@ -2,6 +2,9 @@
 
 Comes in: letters, and the words of the values that guards read. Goes out: matches, in the order of `guarded.Guarded`, which does the same in plain
 Python for every program. `guarded` and `guarded_counts` pick the kernel where it knows enough; docs/theory/guards-kernel.md says what a block holds.
+
+When to use this: whatever compares events, has gaps, or windows inside. A pattern without such guards takes 1.3 to 1.9 times as long here as in the
+match graph of letters (`match`).
 """
 
 from __future__ import annotations

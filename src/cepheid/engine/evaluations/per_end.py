@@ -5,6 +5,10 @@ starts and ends alone finds the triggers; the events that can matter are kept as
 trigger those from the oldest start that competes are fed, as a partition of its own, to the match graph of `automata.EndProgram.chosen`: there
 no window is left, so the strategy is an automaton (`automata.strategies`), and only matches of the window's last event come out.
 O(events of the window that can matter) per trigger, output-linear delay after it.
+
+When to use this: MAX of patterns that compare nothing and may not wait, and NXT and LAST with measures; elsewhere only where the kernel of guards
+does not know the pattern. What it costs grows with the window for each trigger: for NXT and LAST `guarded_choice_run` is 1.3 times faster where
+triggers are rare, and 4 to 200 times where windows are long.
 """
 
 from __future__ import annotations

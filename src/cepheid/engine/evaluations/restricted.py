@@ -3,6 +3,9 @@
 For patterns that are event expressions (`cepheid.algebra.patterns`), whatever windows they have inside: no automaton with registers, no partial
 matches, no match graph. What is held of a partition is known before it runs (`cepheid.algebra.memory`). Other patterns under RESTRICTED are
 evaluated as all their matches are, of which the first of each trigger has the greatest start.
+
+When to use this: RESTRICTED, wherever the pattern allows it: no window is needed to bound the memory. In a window the match graph (`match`) takes 0.8
+to 1.0 of its time, and memory that grows with the window.
 """
 
 from __future__ import annotations
