@@ -223,7 +223,13 @@ def random_test(rng: random.Random, register: int, kind: str) -> Test:
         return Elapsed(Before(register), T if kind == "time" else I, Interval(lower, upper))
     if kind == "where":
         return Compares(Before(register), rng.choice(("<", "=", "!=")), I)
-    operators = {"max": ("<", "<=", ">"), "min": (">", ">=", "<"), "same": ("=",), "name": ("=", "!=", "<")}
+    operators = {
+        "max": ("<", "<=", ">"),
+        "min": (">", ">=", "<"),
+        "same": ("=",),
+        "name": ("=", "!=", "<"),
+        "set": ("!=", "!=", "!=", "=", "<"),
+    }
     operator = rng.choice(operators.get(kind, ("=", "=", "<", "<=", ">", ">=", "!=")))
     return Compares(Before(register), operator, NAME if kind == "name" else rng.choice((V, V, W)))
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from enough import Enough, share
-from guard_cases import A, B, C, Match, Row, T, V, W, X, Y, Z, events, guard, random_automaton, random_rows, stores
+from guard_cases import NAME, A, B, C, Match, Row, T, V, W, X, Y, Z, events, guard, random_automaton, random_rows, stores
 from guard_cases import automaton as automaton_of
 from pattern_cases import CASES, SEED
 
 from cepheid.automata import Automaton, Program, Transition, trim
 from cepheid.automata.program import ChoiceProgram
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now
+from cepheid.engine.evaluations import guarded as in_python
 from cepheid.engine.evaluations import guarded_tables
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.guarded import Guarded, GuardedChoice, GuardedCounts
@@ -32,12 +33,12 @@ from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.plan import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 FAST = tuple(variant for variant in available() if variant != "python")
 """The variants that read hundreds of events without a window in no time."""
 
-TINY = GuardSizes(places=1, chunk=2, chunk_positions=3, levels=1, queue=1, codes=2)
+TINY = GuardSizes(places=1, chunk=2, chunk_positions=3, levels=1, queue=1, codes=2, sets=1)
 
 
 def matches_of(evaluation: Guarded | GuardedRun, rows: list[Row], *, texts: Texts, **how: Any) -> list[Match]:
@@ -669,7 +670,7 @@ def test_a_value_that_was_asked_to_be_equal_is_one_of_the_event() -> None:
 
 
 UNKNOWN = {
-    "sets of values are kept": [
+    "several events are compared at once": [
         Transition(0, 1, A, X, writes=stores(r0=Gathered("set", None, V))),
         Transition(1, 1),
         Transition(1, 2, B, Y, writes=stores(r0=Gathered("set", Before(0), V))),
@@ -752,11 +753,6 @@ MOVING = {
 """Events B that are not marked."""
 
 
-def moving_cases(name: str) -> Iterator[tuple[random.Random, Program, list[Row]]]:
-    """As `drawn_cases`, where unmarked moves make cells."""
-    return ((rng, program, rows) for rng, program, rows in drawn_cases(name) if GuardTables(program).passes)
-
-
 def unmarked_cells(evaluation: GuardedRun) -> int:
     """How many there are in all partitions."""
     _, places = evaluation.store.places(evaluation.store.held_rows, 1)
@@ -764,9 +760,25 @@ def unmarked_cells(evaluation: GuardedRun) -> int:
     return int(np.count_nonzero(kinds & guarded_tables.LABELS == guarded_tables.UNMARKED))
 
 
+def words_of_sets(evaluation: GuardedRun) -> int:
+    """How many the sets of values have that were made since the last ones were forgotten."""
+    fields = evaluation.kernel.FIELDS
+    return int(evaluation._vector[fields.index("fresh")]) - evaluation._sets.first
+
+
+IN_PIECES: dict[str, tuple[Callable[[GuardTables], bool], Callable[[GuardedRun], int]]] = {
+    "moving": (lambda tables: tables.passes, unmarked_cells),
+    "sets": (lambda tables: any(tables.sets), words_of_sets),
+}
+"""Programs where unmarked moves make cells, and where partial matches keep sets; and what there is of these in an evaluation."""
+
+
 @pytest.mark.parametrize("variant", available())
-def test_unmarked_moves_in_pieces_with_restarts(variant: str) -> None:
-    drawn = Enough(share(CASES, variant), moving_cases(f"kernel moving {variant}"), given=20, moved=10, counted=10, chosen=10)
+@pytest.mark.parametrize("what", IN_PIECES)
+def test_random_programs_in_pieces_with_restarts(what: str, variant: str) -> None:
+    has, made = IN_PIECES[what]
+    source = (case for case in drawn_cases(f"kernel {what} {variant}") if has(GuardTables(case[1])))
+    drawn = Enough(share(CASES, variant), source, given=20, made=10, counted=10, chosen=10)
     for rng, program, rows in drawn:
         bounds, texts, sizes = {**random_bounds(rng), "limit": None}, Texts(), rng.choice((None, TINY))
         chosen = ChoiceProgram(program.automaton, rng.choice((Strategy.NXT, Strategy.LAST)), None)
@@ -785,12 +797,96 @@ def test_unmarked_moves_in_pieces_with_restarts(variant: str) -> None:
             cuts = sorted(rng.choices(range(len(rows) + 1), k=rng.choice((0, 2, 4))))
             for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
                 found += give(evaluation, rows[start:stop], texts=texts, first=start)
-                drawn.seen["moved"] += unmarked_cells(evaluation) > 0
+                drawn.seen["made"] += made(evaluation) > 0
                 if rng.random() < 0.5:
                     sections, evaluation = evaluation.dump(), kind(asked, sizes=sizes, variant=variant, **bounds)
+                    texts.keep([evaluation.texts_in(sections)])
                     evaluation.load(sections)
             assert found == wanted
             drawn.seen[name] += len(found) > 1
+
+
+def elsewhere(value: Any, *, iterates: bool = False, more: Any = None) -> Automaton:
+    """`A+ ; C` or `A+ ; B+ ; C`, where C differs from each A in one value, or in two."""
+    values = [value] if more is None else [value, more]
+    first = {f"r{number}": Gathered("set", None, each) for number, each in enumerate(values)}
+    later = {f"r{number}": Gathered("set", Before(number), each) for number, each in enumerate(values)}
+    asked = sum(guard(number) for number in range(len(values)))
+    moves = [
+        Transition(0, 1, A, X, writes=stores(**first)),
+        Transition(1, 1),
+        Transition(1, 1, A, X, writes=stores(**later)),
+        Transition(1, 2, C | asked, Z),
+    ]
+    if iterates:
+        moves = [*moves[:3], Transition(1, 2, B, Y), Transition(2, 2), Transition(2, 2, B, Y), Transition(2, 3, C | asked, Z)]
+    return automaton_of(
+        moves, *(Compares(Before(number), "!=", each) for number, each in enumerate(values)), registers=len(values), final=2 + iterates
+    )
+
+
+SETS = {
+    "numbers": elsewhere(V),
+    "texts": elsewhere(NAME),
+    "both": elsewhere(V, more=NAME),
+    "a set that is carried": elsewhere(NAME, iterates=True),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("values", [3, 1 << 40])
+def test_sets_of_values_in_long_streams(name: str, values: int) -> None:
+    """Few values or new ones all the time, with snapshots, texts that are given back, and room for sets that no cell has any more."""
+    rng = random.Random(f"{SEED} {name} {values}")
+    program, drawn = Program(SETS[name]), Enough(1, given=5)
+    for _ in drawn:
+        for kind, plain, give in ((GuardedRun, Guarded, matches_of), (GuardedCountRun, GuardedCounts, counts_of)):
+            texts, others, bounds = Texts(), Texts(), {"window": rng.randint(4, 7), "limit": None if kind is GuardedCountRun else 20}
+            evaluation, twin = kind(program, variant=rng.choice(FAST), **bounds), plain(program, **bounds)
+            for start in range(0, 600, 60):
+                rows = [
+                    Row(
+                        rng.choice("AABC"),
+                        moment,
+                        None if rng.random() < 0.05 else rng.randrange(values),
+                        name=None if rng.random() < 0.05 else str(rng.randrange(values)),
+                    )
+                    for moment in range(start, start + 60)
+                ]
+                found = give(evaluation, rows, texts=texts, first=start)
+                assert found == give(twin, rows, texts=others, first=start)
+                drawn.seen["given"] += len(found) > 0
+                assert words_of_sets(evaluation) <= 1 << 14
+                if rng.random() < 0.4:
+                    sections = evaluation.dump()
+                    evaluation = kind(program, variant=rng.choice(FAST), **bounds)
+                    texts.keep([evaluation.texts_in(sections)])
+                    evaluation.load(sections)
+                    assert len(evaluation.dump()["guarded_sets"]) == len(sections["guarded_sets"])
+
+
+@pytest.mark.parametrize("variant", available())
+def test_many_sets_of_values_are_the_same_error_by_the_kernel(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the same event, with the same number of groups, for as many values as there are; sets of one value are none."""
+    texts, rng = Texts(), random.Random(f"{SEED} many sets")
+    drawn = Enough(share(CASES, variant), refused=3, given=3)
+    for _ in drawn:
+        limit = rng.choice((3, 7, 20, 200))
+        monkeypatch.setattr(in_python, "SETS_LIMIT", limit)
+        program = Program(SETS[rng.choice(list(SETS))])
+        bounds = {"window": rng.choice((None, 8)), "limit": 1}
+        rows = [Row(rng.choice("AAABC"), moment, rng.randrange(rng.choice((3, 50))), name=rng.choice("abcdef")) for moment in range(15)]
+        outcomes = []
+        for evaluation in (Guarded(program, **bounds), GuardedRun(program, variant=variant, **bounds)):
+            outcome: list[Any] = []
+            try:
+                for place, row in enumerate(rows):
+                    outcome.append(matches_of(evaluation, [row], texts=texts, first=place))
+            except LimitError as error:
+                outcome.append(str(error))
+            outcomes.append(outcome)
+        assert outcomes[0] == outcomes[1]
+        drawn.seen["refused" if isinstance(outcomes[0][-1], str) else "given"] += 1
 
 
 @pytest.mark.parametrize("name", MOVING)

@@ -39,7 +39,7 @@ def greatest_of(
     """
     test: cython.longlong = 0
     if (words[data + (n & mask) * width + node + N_FORM] & RISING) != 0:
-        if forms[f + F_COUNT] > 1 or (forms[f + F_COUNT] == 1 and (forms[f + F_TESTS] & COMPUTED) != 0):
+        if forms[f + F_COUNT] > 1 or (forms[f + F_COUNT] == 1 and (forms[f + F_TESTS] & APART) != 0):
             return newest_of_several(S, words, forms, data, mask, width, values, node, head, low, n, f, at)
         if forms[f + F_COUNT] != 0:
             test = forms[f + F_TESTS]
@@ -272,7 +272,7 @@ def put_bounds(
         lower = regions[r + R_TESTS + 3 * k + 1]
         upper = regions[r + R_TESTS + 3 * k + 2]
         now = values[event + columns[o]]
-        if (test & COMPUTED) != 0:
+        if (test & APART) != 0:
             lower = now
             upper = (values[event + columns[o + 1]] & columns[o + 2]) != 0
         elif (values[event + columns[o + 1]] & columns[o + 2]) != 0:

@@ -10,29 +10,41 @@ from cepheid.kernel._blocks import D_DATA, D_HEAD, D_MASK
 from cepheid.kernel._guards_hash import chain, hash_of, key_of, listed
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import pop, push
+from cepheid.kernel._guards_sets import set_with
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-9, check=False)
 def gather(
+    S: cython.longlong[::1],
     words: cython.longlong[::1],
     values: cython.const[cython.longlong][::1],
     columns: cython.const[cython.longlong][::1],
+    sets: cython.longlong[::1],
+    buckets: cython.longlong[::1],
     event: cython.Py_ssize_t,
     made: cython.int,
     kept_at: cython.Py_ssize_t,
     at: cython.Py_ssize_t,
     v: cython.Py_ssize_t,
 ) -> cython.longlong:
-    """Put to `at` what `made` says is made of a slot of the entry at v and a value of the event; 1 where that is NULL."""
+    """Put to `at` what `made` says is made of a slot of the entry at v and a value of the event; 1 where that is NULL, -1 where a set has no room."""
     slot: cython.int = made & SLOTS_MASK
     how: cython.int = (made >> HOW_BITS) & HOW_MASK
     o: cython.Py_ssize_t = 3 * (made >> COLUMN_BITS)
     before: cython.longlong = words[v + kept_at + slot]
     now: cython.longlong = values[event + columns[o]]
+    null: cython.int = (values[event + columns[o + 1]] & columns[o + 2]) != 0
     words[at] = 0
-    if ((words[v + C_NULLS] >> slot) & 1) != 0 or (values[event + columns[o + 1]] & columns[o + 2]) != 0:
+    # PERF: two calls, so that no compiler puts the function here.
+    if how == MADE_SET:
+        words[at] = set_with(S, sets, buckets, before, now, null)
+        return -1 if words[at] < 0 else 0
+    if how == MADE_ONE:
+        words[at] = set_with(S, sets, buckets, 0, now, null)
+        return -1 if words[at] < 0 else 0
+    if ((words[v + C_NULLS] >> slot) & 1) != 0 or null != 0:
         return 1
     if how == MADE_SAME and now != before:
         return 1
@@ -45,10 +57,13 @@ def gather(
 @cython.nogil
 @cython.exceptval(-9, check=False)
 def keep_values(
+    S: cython.longlong[::1],
     words: cython.longlong[::1],
     values: cython.const[cython.longlong][::1],
     columns: cython.const[cython.longlong][::1],
     operands: cython.const[cython.int][::1],
+    sets: cython.longlong[::1],
+    buckets: cython.longlong[::1],
     event: cython.Py_ssize_t,
     made: cython.Py_ssize_t,
     kept_at: cython.Py_ssize_t,
@@ -58,9 +73,10 @@ def keep_values(
 ) -> cython.int:
     """Give the cell at w the values of its slots: those of the event, and those that it keeps of the entry at v, or makes of both.
 
-    A value that is NULL is 0.
+    A value that is NULL is 0. Returns 0; -1 where a set has no room.
     """
     nulls: cython.longlong = 0
+    null: cython.longlong = 0
     one: cython.longlong = 1
     slot: cython.int = 0
     k: cython.Py_ssize_t = 0
@@ -70,7 +86,10 @@ def keep_values(
         if slot < 0:
             slot = -1 - slot
             if slot > SLOTS_MASK:
-                nulls |= gather(words, values, columns, event, slot, kept_at, w + kept_at + k, v) << k
+                null = gather(S, words, values, columns, sets, buckets, event, slot, kept_at, w + kept_at + k, v)
+                if null < 0:
+                    return -1
+                nulls |= null << k
                 continue
             words[w + kept_at + k] = words[v + kept_at + slot]
             if ((words[v + C_NULLS] >> slot) & 1) != 0:
@@ -219,6 +238,133 @@ def enter(
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def place_of(
+    words: cython.longlong[::1],
+    key: cython.longlong[::1],
+    order: cython.longlong[::1],
+    table: cython.Py_ssize_t,
+    places: cython.longlong,
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    values: cython.Py_ssize_t,
+    slots: cython.Py_ssize_t,
+    w: cython.Py_ssize_t,
+    hashed: cython.int,
+) -> cython.Py_ssize_t:
+    """The place in a hash, at `table` of `order`, of a cell of the group of the one at w; where it has none, a free one for it."""
+    place: cython.longlong = 0
+    e: cython.Py_ssize_t = 0
+    v: cython.Py_ssize_t = 0
+    if hashed != 0:
+        for e in range(slots):
+            key[e] = words[w + values + e]
+        key[slots] = words[w + C_NULLS]
+        place = hash_of(key, slots + 1, (words[w + C_KIND] >> MACRO_BITS) & MACROS_MASK) & (places - 1)
+    while order[table + place] >= 0:
+        v = data + (order[table + place] & mask) * width
+        if (((words[v + C_KIND] ^ words[w + C_KIND]) >> MACRO_BITS) & MACROS_MASK) == 0 and words[v + C_NULLS] == words[w + C_NULLS]:
+            e = 0
+            while e < slots and words[v + values + e] == words[w + values + e]:
+                e += 1
+            if e == slots:
+                break
+        place = (place + 1) & (places - 1)
+    return table + place
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def sets_of(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    key: cython.longlong[::1],
+    order: cython.longlong[::1],
+    line: cython.Py_ssize_t,
+    b: cython.Py_ssize_t,
+    first: cython.longlong,
+    made: cython.Py_ssize_t,
+    slots: cython.longlong,
+) -> cython.longlong:
+    """How many different groups the cells from number `first` on are; 0 where none has a set of several values.
+
+    slots: those that have sets, a bit each. The second half of `order`: scratch.
+    """
+    mask: cython.longlong = words[line + D_MASK]
+    data: cython.Py_ssize_t = b + words[line + D_DATA]
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
+    table: cython.Py_ssize_t = order.shape[0] // 2
+    places: cython.longlong = 4
+    found: cython.longlong = 0
+    several: cython.int = 0
+    place: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    j: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    while places < 2 * made:
+        places += places
+    for j in range(places):
+        order[table + j] = -1
+    for j in range(made):
+        w = data + ((first + j) & mask) * S[S_WIDTH]
+        for k in range(S[S_SLOTS]):
+            if ((slots >> k) & 1) != 0:
+                several |= forms[words[w + values + k] + V_SIZE] > 2
+        place = place_of(words, key, order, table, places, data, mask, S[S_WIDTH], values, S[S_SLOTS], w, 1)
+        if order[place] < 0:
+            order[place] = first + j
+            found += 1
+    return found if several != 0 else 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def unite(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    key: cython.longlong[::1],
+    order: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    count: cython.Py_ssize_t,
+) -> cython.int:
+    """Make one entry of the cells of each group, by rising keys in `order`: that with the greatest stays there, -1 stands for the others."""
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    slots: cython.Py_ssize_t = S[S_SLOTS]
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
+    table: cython.Py_ssize_t = order.shape[0] // 2
+    places: cython.longlong = 4
+    place: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    j: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    while places < 2 * count:
+        places += places
+    for j in range(places):
+        order[table + j] = -1
+    for j in range(count - 1, -1, -1):
+        w = data + (order[j] & mask) * width
+        # PERF: few are looked at one after the other, in the same places.
+        place = place_of(words, key, order, table, places, data, mask, width, values, slots, w, count > 8)
+        if order[place] < 0:
+            order[place] = order[j]
+            continue
+        words[data + (order[place] & mask) * width + C_REST] = order[j]  # what has the least key of the entry so far
+        for k in range(S[S_SHAPES]):
+            words[w + values + slots + S[S_NODE_WIDTH] * k + N_FORM] = -1
+        order[place] = order[j]
+        order[j] = -1
+    return 0
+
+
+@cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(-9, check=False)
 def enter_all(
@@ -241,16 +387,8 @@ def enter_all(
     mask: cython.longlong = words[line + D_MASK]
     data: cython.Py_ssize_t = b + words[line + D_DATA]
     width: cython.Py_ssize_t = S[S_WIDTH]
-    slots: cython.Py_ssize_t = S[S_SLOTS]
-    most_shapes: cython.Py_ssize_t = S[S_SHAPES]
-    node_width: cython.Py_ssize_t = S[S_NODE_WIDTH]
-    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
-    table: cython.Py_ssize_t = order.shape[0] // 2
-    places: cython.longlong = 4
-    place: cython.longlong = 0
     count: cython.Py_ssize_t = 0
     j: cython.Py_ssize_t = 0
-    e: cython.Py_ssize_t = 0
     w: cython.Py_ssize_t = 0
     v: cython.Py_ssize_t = 0
     falls: cython.int = 0
@@ -270,34 +408,7 @@ def enter_all(
             order[j] = queue[1]
             pop(queue, 0, j + 1)
     if count > 1:
-        while places < 2 * count:
-            places += places
-        for j in range(places):
-            order[table + j] = -1
-    for j in range(count - 1 if count > 1 else -1, -1, -1):
-        w = data + (order[j] & mask) * width
-        place = 0
-        if count > 8:  # PERF: few are looked at one after the other, in the same places
-            for e in range(slots):
-                key[e] = words[w + values + e]
-            key[slots] = words[w + C_NULLS]
-            place = hash_of(key, slots + 1, (words[w + C_KIND] >> MACRO_BITS) & MACROS_MASK) & (places - 1)
-        while order[table + place] >= 0:
-            v = data + (order[table + place] & mask) * width
-            e = 0
-            if (((words[v + C_KIND] ^ words[w + C_KIND]) >> MACRO_BITS) & MACROS_MASK) == 0 and words[v + C_NULLS] == words[w + C_NULLS]:
-                while e < slots and words[v + values + e] == words[w + values + e]:
-                    e += 1
-                if e == slots:  # it has the least key of the entry so far
-                    words[v + C_REST] = order[j]
-                    for e in range(most_shapes):
-                        words[w + values + slots + node_width * e + N_FORM] = -1
-                    order[table + place] = order[j]
-                    order[j] = -1
-                    break
-            place = (place + 1) & (places - 1)
-        else:
-            order[table + place] = order[j]
+        unite(S, words, key, order, data, mask, count)
     for j in range(count):
         if order[j] >= 0:
             enter(S, words, shapes, key, line, b, order[j], low)

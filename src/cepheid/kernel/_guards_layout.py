@@ -11,7 +11,7 @@ except ImportError:
     from cepheid.kernel import _no_cython as cython
 
 # Exit codes of `run`, in the order of their numbers.
-EXITS = ("done", "letter", "pool", "limit", "output", "stack", "pause", "counts", "wide", "choose", "steps")
+EXITS = ("done", "letter", "pool", "limit", "output", "stack", "pause", "counts", "wide", "choose", "steps", "sets", "groups")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
@@ -65,19 +65,22 @@ FIELDS = (
     "carries",  # ! 1: some index has a list for each value that is carried
     "steps",  # of finding the maximal matches of a trigger
     "most_steps",  # ! as many of these at most
+    "fresh",  # where the next set goes, among the forms
+    "sets_end",  # ! where they end
+    "sets_limit",  # ! groups with different sets that an event may make
 )
 
 # Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a block, C_ of a cell, N_ of
-# a node, R_ a column of `regions`, F_ of `forms`, L_ of `levels`; what bits of a cell's kind, a test and N_FORM say; what stands in a queue in the
+# a node, R_ a column of `regions`, F_ of `forms`, V_ of a set (its size is twice the number of its values, and
+# 1 where NULL is in it), L_ of `levels`; what bits of a cell's kind, a test and N_FORM say; what stands in a queue in the
 # place of a tree, and below it the bits of what a tree of an unmarked cell has first (see `push_tree`); entries of a queue that an event may need
 # beside those of its matches; what S[S_COUNTING] and S[S_ENUMERATING] say; LINK_ columns of `supports`. Of MAX: W_ a word of `work` (how many cells,
 # words of a row and of a set; where the cells, the first ones of their events, the lengths of rows, the rows and the states of each cell stand; where
 # it is free; how many states there are, and places of their table), M_ of a state (its cell, the next state of this cell and of its place, its edges,
 # its sets), E_ of an edge.
 if not cython.compiled:
-    EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE, EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE, EXIT_STEPS = (
-        range(11)
-    )
+    EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE = range(7)
+    EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE, EXIT_STEPS, EXIT_SETS, EXIT_GROUPS = range(7, 13)
     S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_CONSUME, S_LIMIT, S_CONTINUED, S_LETTER_MASK = range(10)
     S_EPOCH, S_ARGUMENT, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_TRIGGERS, S_MATCHES, S_SKIPPED, S_SHIFT, S_PLAIN = range(10, 19)
     S_BLOCK_LIMIT, S_BUDGET, S_CODES, S_MACROS, S_SHAPES, S_SHAPE_WIDTH, S_FORM_WIDTH, S_TESTS, S_SLOTS, S_NODE_WIDTH, S_WIDTH = range(
@@ -85,23 +88,24 @@ if not cython.compiled:
     )
     S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN, S_WALKED = range(30, 37)
     S_COUNTING, S_SAMPLE, S_SPREAD, S_SIZE, S_COUNTED, S_PLACES, S_TAG, S_TAGS, S_FIRST, S_PASSES, S_CARRIES = range(37, 48)
-    S_STEPS, S_MOST_STEPS = range(48, 50)
+    S_STEPS, S_MOST_STEPS, S_FRESH, S_SETS_END, S_SETS_LIMIT = range(48, 53)
     B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
     C_POSITION, C_START, C_CHILD, C_REST, C_KIND, C_NULLS, C_BOUNDS = range(7)
     N_PREVIOUS, N_JUMP, N_BEST, N_FORM, N_ENDS = range(5)
-    R_NEXT, R_KIND, R_TARGET, R_FINAL, R_FORM, R_EQUALS, R_MADE, R_LASTING, R_TESTS = range(9)
+    R_NEXT, R_KIND, R_TARGET, R_FINAL, R_FORM, R_EQUALS, R_MADE, R_LASTING, R_SETS, R_TESTS = range(10)
     F_SHAPE, F_COUNT, F_TESTS = range(3)
     I_TESTED, I_KEY, I_CARRIED, I_OUTER, I_SLOTS = range(5)
     L_BASE, L_SIZE, L_CURSOR, L_FRESH, L_CELL = range(5)
     LEVEL_WIDTH = 5
     LABELS, UNMARKED, MACRO_BITS, MACROS_MASK, FORM_BITS = 0xFFFF, 0xFFFF, 16, 0xFF, 24
-    OUTSIDE, NULLS, COMPUTED, SLOT_BITS, PLACE_BITS = 1, 2, 4, 8, 16
+    OUTSIDE, NULLS, COMPUTED, AMONG, APART, SLOT_BITS, PLACE_BITS = 1, 2, 4, 8, 12, 8, 16
     OPERATION_MASK, REAL, SOURCE_BITS, SOURCE_MASK = 31, 32, 6, 3
     FROM_NOTHING, FROM_SLOT, FROM_NOW = range(3)
     LOAD, SAVE, CAST, ABSOLUTE, NEGATE, ADD, SUBTRACT, SUBTRACT_FROM, MULTIPLY, DIVIDE = range(10)
     EQUAL, DIFFERENT, LESS, AT_MOST, MORE = range(11, 16)
     SLOTS_MASK, HOW_BITS, HOW_MASK, COLUMN_BITS = 0xFF, 8, 7, 11
-    MADE_MAX, MADE_MIN, MADE_SAME = 1, 2, 3
+    MADE_MAX, MADE_MIN, MADE_SAME, MADE_SET, MADE_ONE = 1, 2, 3, 4, 5
+    V_HASH, V_BEFORE, V_SIZE, V_VALUES = range(4)
     RISING, HEIGHT_BITS, HEIGHT_MASK, NULL_BITS = 1, 1, 63, 8
     SHAPE_BITS, SHAPES_MASK, SUPERSEDED = 16, 0xFFFF, -2
     ENTRY, CELL, PLACE_OF = -1, -2, 32

@@ -8,6 +8,7 @@ except ImportError:
     from cepheid.kernel import _no_cython as cython
 from cepheid.kernel._guards_compute import holds
 from cepheid.kernel._guards_layout import *
+from cepheid.kernel._guards_sets import lacks
 
 
 @cython.cfunc
@@ -50,6 +51,27 @@ def may_pass_one(
 
 
 @cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def passes_apart(
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    values: cython.Py_ssize_t,
+    w: cython.Py_ssize_t,
+    test: cython.longlong,
+    at: cython.Py_ssize_t,
+) -> cython.int:
+    """Whether the entry at w passes a test of which no tree knows: its bounds, at `at`, are the value of the event, and whether that is NULL."""
+    held: cython.int = 0
+    if words[at + 1] == 0:
+        if (test & COMPUTED) != 0:
+            held = holds(words, forms, values, w, forms.shape[0] - (test >> PLACE_BITS), words[at])
+        else:
+            held = lacks(forms, words[w + values + ((test >> SLOT_BITS) & 255)], words[at])
+    return held != ((test & OUTSIDE) != 0)
+
+
+@cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(-9, check=False)
@@ -64,14 +86,10 @@ def passes(
     """Whether the entry at w passes the tests of the form at f, whose bounds are at `at`."""
     k: cython.Py_ssize_t = 0
     test: cython.longlong = 0
-    held: cython.int = 0
     for k in range(forms[f + F_COUNT]):
         test = forms[f + F_TESTS + k]
-        if (test & COMPUTED) != 0:  # its bounds are the value of the event, and whether that is NULL
-            held = (
-                words[at + 2 * k + 1] == 0 and holds(words, forms, values, w, forms.shape[0] - (test >> PLACE_BITS), words[at + 2 * k]) != 0
-            )
-            if held == ((test & OUTSIDE) != 0):
+        if (test & APART) != 0:
+            if passes_apart(words, forms, values, w, test, at + 2 * k) == 0:
                 return 0
         elif passes_one(words, w, values, test, words[at + 2 * k], words[at + 2 * k + 1]) == 0:
             return 0
@@ -94,7 +112,7 @@ def may_pass(
     test: cython.longlong = 0
     for k in range(forms[f + F_COUNT]):
         test = forms[f + F_TESTS + k]
-        if (test & COMPUTED) == 0 and may_pass_one(words, x, test, words[at + 2 * k], words[at + 2 * k + 1]) == 0:
+        if (test & APART) == 0 and may_pass_one(words, x, test, words[at + 2 * k], words[at + 2 * k + 1]) == 0:
             return 0
     return 1
 
@@ -116,7 +134,7 @@ def all_pass(
     test: cython.longlong = 0
     for k in range(forms[f + F_COUNT]):
         test = forms[f + F_TESTS + k]
-        if (test & COMPUTED) != 0:
+        if (test & APART) != 0:
             return 0
         y = x + N_ENDS + 2 * (test >> PLACE_BITS)
         if (test & NULLS) == 0 and ((words[x + N_FORM] >> (NULL_BITS + (test >> PLACE_BITS))) & 1) != 0:
@@ -396,7 +414,7 @@ def next_cell(
     if cursor >= 0 and levels[v + L_FRESH] == 0:
         w = data + (cursor & mask) * width
         cursor = words[w + node + N_PREVIOUS]
-        if forms[f + F_COUNT] > 1 or (forms[f + F_COUNT] == 1 and (forms[f + F_TESTS] & COMPUTED) != 0):
+        if forms[f + F_COUNT] > 1 or (forms[f + F_COUNT] == 1 and (forms[f + F_TESTS] & APART) != 0):
             cursor = newest_of_several(S, words, forms, data, mask, width, values, node, head, low, cursor, f, at)
         else:  # without a test, its place says nothing
             n = forms[f + F_TESTS] if forms[f + F_COUNT] != 0 else 0

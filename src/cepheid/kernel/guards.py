@@ -31,7 +31,7 @@ from cepheid.kernel._blocks import (
     grow,
 )
 from cepheid.kernel._guards_ask import ask
-from cepheid.kernel._guards_enter import enter_all, keep_values
+from cepheid.kernel._guards_enter import enter_all, keep_values, sets_of
 from cepheid.kernel._guards_free import free_cells
 from cepheid.kernel._guards_give import begin_giving, give
 from cepheid.kernel._guards_hash import make_table
@@ -102,6 +102,8 @@ def run(
     operands: cython.const[cython.int][::1],
     shapes: cython.const[cython.int][::1],
     forms: cython.const[cython.longlong][::1],
+    sets: cython.longlong[::1],
+    buckets: cython.longlong[::1],
     key: cython.longlong[::1],
     order: cython.longlong[::1],
     levels: cython.longlong[::1],
@@ -129,7 +131,8 @@ def run(
     shapes: (macro state * shapes + index) * shape_width: by columns I_: how many slots are tested, how many are the key (-1: no such index), how many
     of these, the last, are carried, the index by the others alone, then the key, then those tested.
     forms: by columns F_ (form * form_width): index, number of tests, and for each whether it wants values OUTSIDE of its bounds, and NULLS, its slot,
-    and the place of this slot among those that the index has tested.
+    and the place of this slot among those that the index has tested. Behind them stand sets of values, then programs; sets: the same array.
+    buckets: the last set that was made, by hash.
     BLOCKS: words, offsets, template, sizes, pool, widths (see `cepheid.engine.memory.blocks.Blocks`).
     vetoed: of which rows no matches are given or counted; empty: of none.
     SCRATCH: key, order, levels, queue; counts (keys per place, then two numbers: of all matches of an event, and how many are still passed), known
@@ -398,7 +401,23 @@ def run(
                             if child >= 0:
                                 linked = 1
                             s = data + (child & mask) * width if child >= 0 else w
-                            keep_values(words, values, columns, operands, event, regions[r + R_MADE], kept_at, slots, w, s)
+                            if (
+                                keep_values(
+                                    S, words, values, columns, operands, sets, buckets, event, regions[r + R_MADE], kept_at, slots, w, s
+                                )
+                                < 0
+                            ):
+                                rc = EXIT_SETS
+                                break
+                    if rc != 0:
+                        break
+                    if regions[r + R_SETS] != 0 and groups > S[S_SETS_LIMIT]:
+                        n = tail + made - groups
+                        # PERF: two calls, as in `gather`.
+                        if sets_of(S, words, forms, key, order, line, b, n, groups, regions[r + R_SETS]) > S[S_SETS_LIMIT]:
+                            argument = sets_of(S, words, forms, key, order, line, b, n, groups, regions[r + R_SETS])
+                            rc = EXIT_GROUPS
+                            break
                     if (regions[r + R_KIND] & LABELS) != UNMARKED:
                         seen |= groups != 0
                     else:

@@ -71,6 +71,15 @@ BEGIN_TIME = Begin.of("time")
 """When an event begins, where a definition made it."""
 
 
+def too_many_sets(groups: int) -> LimitError:
+    """An event makes so many groups."""
+    return LimitError(
+        f"an event leads to {groups} groups of partial matches that keep different sets of values, and the limit is {SETS_LIMIT} (SETS_LIMIT)",
+        help="a condition between an iteration and a later variable keeps all values of each choice of events: let the events follow"
+        " each other directly (`:+`, `:{5}`), compare with prev, or bound the iteration by a smaller window",
+    )
+
+
 class Guarded(Keeping):
     """The run state of all matches of a program with guards, over any number of partitions; the interface is that of `Evaluation`.
 
@@ -291,12 +300,7 @@ class Guarded(Keeping):
             and len(groups := {values for values, _ in found}) > SETS_LIMIT
             and any(is_several(value) for values in groups for value in values)
         ):
-            raise LimitError(
-                f"an event leads to {len(groups)} groups of partial matches that keep different sets of values, and the limit is {SETS_LIMIT}"
-                " (SETS_LIMIT)",
-                help="a condition between an iteration and a later variable keeps all values of each choice of events: let the events follow"
-                " each other directly (`:+`, `:{5}`), compare with prev, or bound the iteration by a smaller window",
-            )
+            raise too_many_sets(len(groups))
         # The keys differ, but where one match is in several groups.
         return sorted(found, key=lambda item: (item[1].key, json.dumps(stored(item[0])) if self.regions.ambiguous else ""))
 

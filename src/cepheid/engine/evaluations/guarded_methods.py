@@ -65,6 +65,7 @@ COMPILED_ANSWERS = ANSWERS | {
 """How the kernel answers."""
 
 COMPUTED = "is computed for each event alive that could be compared: O(n)"
+AMONG = "looks it up in the set of each event alive that could be compared: O(n log v), v = values of a set"
 HASHED = "by equality: O(1)"
 CARRIED = (
     "for each group of values that is kept for a later comparison: O(g), O(g log g) where starts come out of order, g = such groups alive"
@@ -331,7 +332,7 @@ class _Asked:
                     self.updates.setdefault(UNMARKED)
                 elif macro is not regions.initial:
                     plural = regions.several(macro) if self._compiled else regions.plural(macro)
-                    self._ask(Question(region, plural=plural), self._names(macro))
+                    self._ask(Question(region, plural=plural), self._names(macro), plural if self._compiled else frozenset())
                 moves += [(target, any(isinstance(term, Kept) for term in region.made)) for target, _ in region.targets]
                 self.sets |= bool(region.targets) and any(isinstance(term, Gathered) and term.how == "set" for term in region.made)
         except UnknownError:
@@ -346,7 +347,7 @@ class _Asked:
                 names[slot].setdefault(self._alphabet.names[register])
         return [" = ".join(each) for each in names]
 
-    def _ask(self, question: Question, names: Sequence[str]) -> None:
+    def _ask(self, question: Question, names: Sequence[str], sets: frozenset[int]) -> None:
         shape = question.shape
         if shape.equals:
             self.updates.setdefault(HASHED)
@@ -361,7 +362,9 @@ class _Asked:
             if not truth or not reads(test):
                 continue
             hashed = isinstance(test, Compares) and test.operator == "=" and any(test.before == Before(slot) for slot in shape.equals)
-            answer = COMPUTED if isinstance(test, Computes) else self._answers[ALL if hashed else shape.kind]
+            answer = (
+                COMPUTED if isinstance(test, Computes) else AMONG if reads(test) & sets else self._answers[ALL if hashed else shape.kind]
+            )
             self.answers.setdefault(f"{self._text(test, names)}: {answer}")
 
     def _text(self, test: Test, names: Sequence[str]) -> str:

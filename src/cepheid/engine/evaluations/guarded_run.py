@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cepheid.engine.evaluations import guarded as twin
 from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS, BlockRun
 from cepheid.engine.evaluations.counting import wider
@@ -21,6 +22,7 @@ from cepheid.engine.evaluations.guarded import Guarded, GuardedCounts
 from cepheid.engine.evaluations.guarded_begins import GuardedBegins
 from cepheid.engine.evaluations.guarded_cells import check
 from cepheid.engine.evaluations.guarded_sample import spread
+from cepheid.engine.evaluations.guarded_sets import FIRST_ROOM, Sets, values_of
 from cepheid.engine.evaluations.guarded_tables import CELL, MACRO_BITS, MACROS_MASK, GuardTables, UnknownError
 from cepheid.engine.evaluations.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK, Evaluation
 from cepheid.engine.evaluations.negating import negating
@@ -33,7 +35,7 @@ from cepheid.engine.output.exact_counts import from_integers, to_integer
 from cepheid.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Unpack
 
     from cepheid.automata.program import Program
@@ -67,7 +69,7 @@ NUMBER, CHOICE, CHOSEN, MAXIMAL = 1, 2, 3, 4
 
 @record
 class GuardSizes:
-    """First sizes of the growing arrays; tests make them tiny. places: entries of a new ring. levels: events of a match."""
+    """First sizes of the growing arrays; tests make them tiny. places: entries of a new ring. levels: events of a match. sets: words for these."""
 
     places: int = 4
     chunk: int = FIRST_CHUNK
@@ -75,6 +77,7 @@ class GuardSizes:
     chunk_positions: int = 8 * FIRST_CHUNK
     levels: int = 16
     queue: int = 2 * PUSHED
+    sets: int = FIRST_ROOM
     codes: int = CODE_LIMIT
 
 
@@ -115,9 +118,13 @@ class GuardedRun(BlockRun):
             "counts": "_mend_counts",
             "wide": "_mend_wide",
             "choose": "_mend_choose",
+            "sets": "_mend_sets",
+            "groups": "_mend_groups",
         }
         self._flatten()
-        self._shapes, self._forms = tables.shape_table, tables.form_table
+        self._shapes = tables.shape_table
+        self._sets = Sets(tables.form_table, tables.program_table, room=sizes.sets if any(tables.sets) else 0)
+        self._lacked = (0, 0)
         self._key: Array = np.zeros(1 + max(tables.shape_width, tables.slots), np.int64)
         self._order: Array = np.zeros(4, np.int64)
         self._levels: Array = np.zeros(len(LEVEL) * sizes.levels, np.int64)
@@ -147,6 +154,9 @@ class GuardedRun(BlockRun):
             "carries": tables.carries,
             "counting": self._counting if sample is None else CHOICE,
             "sample": sample or 0,
+            "fresh": self._sets.fresh,
+            "sets_end": self._sets.end,
+            "sets_limit": twin.SETS_LIMIT,
         }
         for name, value in fields.items():
             self._set(name, value)
@@ -199,7 +209,17 @@ class GuardedRun(BlockRun):
 
     def _parts(self) -> Iterable[Array | HasBytes]:
         tables = self.tables
-        flat = (tables.first_of, tables.drops, tables.stirs, tables.cells_of, tables.rows, tables.operands, self._shapes, self._forms)
+        flat = (
+            tables.first_of,
+            tables.drops,
+            tables.stirs,
+            tables.cells_of,
+            tables.rows,
+            tables.operands,
+            self._shapes,
+            self._sets.words,
+            self._sets.buckets,
+        )
         counts = (self._counts, self._known, self._supports, self._out_counts)
         return (self._vector, self.codes, *flat, self._key, self._order, self._levels, self._queue, *counts, *self._buffers)
 
@@ -225,7 +245,9 @@ class GuardedRun(BlockRun):
             self._rows,
             tables.operands,
             self._shapes,
-            self._forms,
+            self._sets.words,
+            self._sets.words,
+            self._sets.buckets,
             self._key,
             self._order,
             self._levels,
@@ -247,7 +269,12 @@ class GuardedRun(BlockRun):
 
     def dump(self) -> dict[str, bytes]:
         """The live state of all partitions as named sections, little-endian; the evaluation is unchanged. Linear in the blocks."""
-        return {**super().dump(), "guarded_macros": self._macros}
+        sections = {**super().dump(), "guarded_macros": self._macros}
+        if any(self.tables.sets):
+            cells = self._entries(sections)[1]
+            words = [cells[chosen, self.tables.values_at + slot] for _, slot, chosen in self._keeping(cells, self.tables.sets)]
+            sections["guarded_sets"] = self._sets.dump(np.unique(np.concatenate(words)))
+        return sections
 
     @property
     def _macros(self) -> bytes:
@@ -265,6 +292,8 @@ class GuardedRun(BlockRun):
         super()._restore(sections, stored)
         held, macros = self.store.held_rows, len(self.tables.macros)
         self.store.words[self.store.offsets[held] + TABLED] = -1
+        if any(self.tables.sets):
+            self._renumber(self._set_places(), *self._sets.load(sections["guarded_sets"]))
         owner, places = self.store.places(held, 1)
         cells = self.store.words[places[:, None] + np.arange(self.store.layout.rings[1].width)]
         newest = self.store.plain(held)[:, GREATEST + 2 * macros :]
@@ -278,14 +307,51 @@ class GuardedRun(BlockRun):
 
     def texts_in(self, sections: Mapping[str, Any]) -> Array:
         """The numbers of texts that what `dump` gave speaks of, in any order (int64)."""
-        cells = self._entries(sections)[1]
-        macro, nulls = (cells[:, CELL.index("kind")] >> MACRO_BITS & MACROS_MASK) - 1, cells[:, CELL.index("nulls")]
-        found = [
-            cells[(macro == number) & (nulls >> slot & 1 == 0), self.tables.values_at + slot]
-            for number, slots in enumerate(self.tables.texts)
-            for slot in slots
-        ]
-        return np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
+        cells, found = self._entries(sections)[1], [np.zeros(0, np.int64)]
+        for number, slot, chosen in self._keeping(cells, self.tables.texts):
+            own = cells[chosen & (cells[:, CELL.index("nulls")] >> slot & 1 == 0), self.tables.values_at + slot]
+            found.append(values_of(sections["guarded_sets"], own) if slot in self.tables.sets[number] else own)
+        return np.unique(np.concatenate(found))
+
+    # ------------------------------------------------------------------------------------------------ sets of values
+
+    def _keeping(self, cells: Array, slots: Sequence[Sequence[int]]) -> Iterator[tuple[int, int, Array]]:
+        """(macro state, slot, which cells keep it) of these slots of each macro state."""
+        macro = (cells[:, CELL.index("kind")] >> MACRO_BITS & MACROS_MASK) - 1
+        return ((number, slot, macro == number) for number, own in enumerate(slots) for slot in own)
+
+    def _keep_sets(self, *, room: int = 0) -> None:
+        """Forget the sets that no cell has; room: words that there are to be at least, twice as many as are kept. O(cells)."""
+        places = self._set_places()
+        numbers = np.unique(self.store.words[places])
+        self._renumber(places, numbers, self._sets.keep(numbers, room=max(room, len(places))))
+        # Lists are found by the numbers of sets, too.
+        self.store.words[self.store.offsets[self.store.held_rows] + TABLED] = -1
+
+    def _set_places(self) -> Array:
+        """Where cells have sets, in the words of the store."""
+        places = self.store.places(self.store.held_rows, 1)[1]
+        cells = self.store.words[places[:, None] + np.arange(self.tables.values_at)]
+        found = [places[chosen] + self.tables.values_at + slot for _, slot, chosen in self._keeping(cells, self.tables.sets)]
+        return np.concatenate([np.zeros(0, np.int64), *found])
+
+    def _renumber(self, places: Array, old: Array, new: Array) -> None:
+        """Give the sets at these places their new numbers; raises ValueError for one that is not among the old ones, ascending."""
+        where = np.searchsorted(old, self.store.words[places])
+        demand(np.append(old, -1)[where] == self.store.words[places])
+        self.store.words[places] = new[where]
+        self._set("fresh", self._sets.fresh)
+        self._set("sets_end", self._sets.end)
+
+    def _mend_sets(self) -> None:
+        """There is no room for one more: without those that no cell has, or, where that was not enough for this event, in more."""
+        here = self.events, self._get("row")
+        self._keep_sets(room=2 * len(self._sets.buckets) if here == self._lacked else 0)
+        self._lacked = here
+
+    def _mend_groups(self) -> None:
+        """An event makes `argument` groups with different sets."""
+        raise twin.too_many_sets(self._get("argument"))
 
     # ------------------------------------------------------------------------------------------------ what the kernel lacks
 

@@ -27,7 +27,7 @@ from cepheid.records import record
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cepheid.automata.program import Program
     from cepheid.automata.regions import Macro, Region
@@ -61,9 +61,13 @@ LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = (1 << 16) - 1, 16, (1 << 8) - 1, 24
 UNMARKED = LABELS
 """In the place of a label: the cell is no event of a match; what it goes on from has been moved by an event that is not marked."""
 
-OUTSIDE, NULLS, COMPUTED = 1, 2, 4
+OUTSIDE, NULLS, COMPUTED, AMONG = 1, 2, 4, 8
 """What a test wants: values outside of its bounds pass it; NULL passes it. Or it computes: its program stands where it has a place, from the end of
-`form_table`, and OUTSIDE passes what does not hold."""
+the words that begin with the forms. Or the slot has a set, and the value of the event is to differ from all its values. Of both OUTSIDE passes what
+does not hold."""
+
+APART = COMPUTED | AMONG
+"""Tests of which no tree over the values of a slot knows anything."""
 
 OPERATIONS = (
     *("load", "save", "cast", "abs", "negate", "+", "-", "reversed -", "*", "/", "reversed /"),
@@ -83,8 +87,8 @@ SLOT_BITS, PLACE_BITS = 8, 16
 HOW_BITS, COLUMN_BITS = 8, 11
 """Where what is made of a slot has how it is made, see MADE, and the number of the value of the event, in bits."""
 
-MADE = {"max": 1, "min": 2, "same": 3}
-"""What is made of a slot and a value of the event, see `Gathered`; 0: the value of the slot is kept."""
+MADE = {"max": 1, "min": 2, "same": 3, "set": 4, "one": 5}
+"""What is made of a slot and a value of the event, see `Gathered`; "one": a set of the value alone. 0: the value of the slot is kept."""
 
 SHAPE_BITS = 16
 """Of a list in the kernel's hash, the bits that say its index."""
@@ -102,8 +106,8 @@ OFFSETS: dict[str, tuple[int, int]] = {
 }
 """`before operator now`: the least and the greatest value before, less the value now; of `!=` what is excluded."""
 
-ROW = ("next", "kind", "target", "final", "form", "equals", "made", "lasting")
-"""The columns of a region's row; then come three for each test. lasting: see `GuardTables.lasting`."""
+ROW = ("next", "kind", "target", "final", "form", "equals", "made", "lasting", "sets")
+"""The columns of a region's row; then come three for each test. lasting: see `GuardTables.lasting`. sets: a bit for each slot that becomes a set."""
 
 FORM = ("shape", "count", "tests")
 """The columns of a form: its index, the number of its tests, and these."""
@@ -134,6 +138,11 @@ class Test(NamedTuple):
     upper: int
     program: tuple[int, ...] = ()
 
+    @property
+    def apart(self) -> bool:
+        """Whether no tree knows anything of it."""
+        return bool(self.flags & APART)
+
 
 @record
 class Ask:
@@ -150,12 +159,23 @@ class Ask:
     def shape(self) -> Shape:
         """The index that answers."""
         return Shape(
-            tuple(slot for slot, _ in self.equal), tuple(sorted({test.slot for test in self.tests if not test.program})), self.carried
+            tuple(slot for slot, _ in self.equal), tuple(sorted({test.slot for test in self.tests if not test.apart})), self.carried
         )
 
 
 Value: TypeAlias = "Expression | int | tuple[str, int, Expression]"
 """A value that is kept: one of the event, that of a slot, or what is made of both: how, the slot, and the value of the event."""
+
+
+@record
+class Put:
+    """A value of the event that is put into a set."""
+
+    value: Expression
+
+
+Source: TypeAlias = "Expression | tuple[Macro, int] | Put"
+"""What a slot is written from: a value of the event, a slot of a macro state, or of a set what is put into it."""
 
 Form = tuple[int, tuple[int, ...]]
 """The number of an index of a macro state, and tests as the kernel reads them."""
@@ -202,7 +222,7 @@ class GuardTables:
         self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(program.asked)}
         asked: dict[Macro, set[Ask]] = {}
         self._asks = asked
-        written: dict[tuple[Macro, int], set[Expression | tuple[Macro, int]]] = {}
+        written: dict[tuple[Macro, int], set[Source]] = {}
         todo = [self.regions.initial]
         while todo:
             macro = todo.pop()
@@ -218,8 +238,7 @@ class GuardTables:
                 self.passes |= region.label is None and ask is not None and bool(region.targets)
                 for target, places in region.targets:
                     for slot, value in enumerate(_values(region, places, ask)):
-                        source = value[2] if isinstance(value, tuple) else (macro, value) if isinstance(value, int) else value
-                        written.setdefault((target, slot), set()).add(source)
+                        written.setdefault((target, slot), set()).update(_sources(macro, value))
                     todo.append(target)
         if self.regions.ambiguous:
             raise UnknownError("a match may be found in several ways")
@@ -232,7 +251,8 @@ class GuardTables:
         self.programs = dict(zip(programs, itertools.accumulate(map(len, programs)), strict=True))
         self.forms: list[Form] = sorted({(0, ()), *(self._form(macro, ask) for macro, asks in asked.items() for ask in asks)})
         self.tests = max(len(tests) for _, tests in self.forms)
-        self.texts = _texts(written, self.macros)
+        self.sets = _sets(written, self.macros, self.regions)
+        self.texts = _reached(written, self.macros, _is_of_text)
         every = [shape for shapes in self.shapes for shape in shapes]
         tested = max((len(shape.slots) for shape in every), default=0)
         if tested > TESTED:
@@ -279,7 +299,7 @@ class GuardTables:
         shapes = self.shapes[self.number[macro]]
         place = next(place for place, shape in enumerate(shapes) if _answers(shape, ask.shape))
         slots = shapes[place].slots
-        places = (self.programs[test.program] if test.program else slots.index(test.slot) for test in ask.tests)
+        places = (slots.index(test.slot) if not test.apart else self.programs.get(test.program, 0) for test in ask.tests)
         return place, tuple(test.flags | test.slot << SLOT_BITS | at << PLACE_BITS for test, at in zip(ask.tests, places, strict=True))
 
     # ------------------------------------------------------------------------------------------------ letters
@@ -324,11 +344,12 @@ class GuardTables:
         ask = self._ask(macro, region)
         if ask is None or (region.label is None and not region.targets):
             return None
-        target = -1
+        target, sets = -1, 0
         made: tuple[int, ...] = ()
         for each, places in region.targets:
             target = self.number[each]
             made = tuple(map(self._made, _values(region, places, ask)))
+            sets = int(np.bitwise_or.reduce(np.int64(1) << np.array(self.sets[target], np.int64)))
         kept = self._operands((len(made), *made))
         kind = (UNMARKED if region.label is None else region.label) | target + 1 << MACRO_BITS
         if macro is self.regions.initial:
@@ -339,7 +360,7 @@ class GuardTables:
         tests = [number for test in ask.tests for number in (self.columns[test.now], test.lower, test.upper)]
         tests += [0] * (3 * self.tests - len(tests))
         final = region.final and region.label is not None
-        return (kind | form << FORM_BITS, target, final, form, equals, kept, self.lasting(macro, ask), *tests)
+        return (kind | form << FORM_BITS, target, final, form, equals, kept, self.lasting(macro, ask), sets, *tests)
 
     def _made(self, value: Value) -> int:
         """A value that is kept, as the kernel reads it."""
@@ -395,13 +416,17 @@ class GuardTables:
 
     @property
     def form_table(self) -> Array:
-        """The forms, as the kernel reads them, and the programs, from the last one on (int64)."""
+        """The forms, as the kernel reads them (int64)."""
         table: Array = np.zeros((len(self.forms), self.form_width), np.int64)
         for number, (place, tests) in enumerate(self.forms):
             line = (place, len(tests), *tests)
             table[number, : len(line)] = line
-        programs = [number for program in reversed(self.programs) for number in program]
-        return np.concatenate([table.reshape(-1), np.array(programs, np.int64)])
+        return table.reshape(-1)
+
+    @property
+    def program_table(self) -> Array:
+        """The programs, from the last one on (int64)."""
+        return np.array([number for program in reversed(self.programs) for number in program], np.int64)
 
 
 def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterator[Value]:
@@ -414,30 +439,54 @@ def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterato
             case Before(register=slot):
                 yield equal.get(slot, slot)
             case Gathered(how=how, before=Before(register=slot), value=value) if how in MADE:
-                if is_text(type_of(value)) and how != "same":
+                if is_text(type_of(value)) and how in {"max", "min"}:
                     raise UnknownError("the order of texts is asked")
                 yield how, slot, _word(value)
-            case Gathered(how="set"):
-                raise UnknownError("sets of values are kept")
+            case Gathered(how="set", before=None, value=value):
+                yield "one", 0, _word(value)
             case Gathered():
                 raise UnknownError("values of one event are gathered twice")
             case _:
                 raise UnknownError("a condition keeps the values of several events")
 
 
-def _texts(written: Mapping[tuple[Macro, int], set[Expression | tuple[Macro, int]]], macros: Sequence[Macro]) -> list[list[int]]:
-    """The slots of each macro state that hold texts; written: what each slot is written from."""
+def _sources(macro: Macro, value: Value) -> Iterator[Source]:
+    """What a slot is written from that becomes this value of a macro state; a set of which one is made, too."""
+    match value:
+        case int() as slot:
+            yield macro, slot
+        case (("set" | "one") as how, slot, own):
+            yield Put(own)
+            if how == "set":
+                yield macro, slot
+        case (_, _, own):
+            yield own
+        case _:
+            yield value
+
+
+def _reached(
+    written: Mapping[tuple[Macro, int], set[Source]], macros: Sequence[Macro], wanted: Callable[[Source], bool]
+) -> list[list[int]]:
+    """The slots of each macro state that are written from a source of a kind, or from such slots; written: what each slot is written from."""
     found: set[tuple[Macro, int]] = set()
-    while (
-        more := {
-            place
-            for place, values in written.items()
-            if any(value in found if isinstance(value, tuple) else is_text(type_of(value)) for value in values)
-        }
-        - found
-    ):
+    while more := {place for place, sources in written.items() if any(source in found or wanted(source) for source in sources)} - found:
         found |= more
     return [sorted(slot for other, slot in found if other is macro) for macro in macros]
+
+
+def _sets(written: Mapping[tuple[Macro, int], set[Source]], macros: Sequence[Macro], regions: Regions) -> list[list[int]]:
+    """The slots of each macro state that hold sets. Raises UnknownError where one may hold a value or a set."""
+    sets = _reached(written, macros, lambda source: isinstance(source, Put))
+    values = _reached(written, macros, lambda source: not isinstance(source, Put | tuple))
+    if sets != [sorted(regions.several(macro)) for macro in macros] or any(map(set.intersection, map(set, sets), map(set, values))):
+        raise UnknownError("a register may hold a value or a set of them")
+    return sets
+
+
+def _is_of_text(source: Source) -> bool:
+    """Whether a source is a text of the event."""
+    return not isinstance(source, tuple) and is_text(type_of(source.value if isinstance(source, Put) else source))
 
 
 def _word(value: Expression) -> Expression:
@@ -478,7 +527,9 @@ def _tests(question: Question, several: frozenset[int], plural: frozenset[int]) 
                 found.append(_comparison(slot, operator, now, truth))
             case Elapsed(before=Before(register=slot), now=now, interval=interval), truth if slot not in several:
                 ages.setdefault((slot, now), []).append((interval, truth))
-            case Computes(condition=condition, operands=operands), truth:
+            case Compares(before=Before(register=slot), operator="!=", now=now), truth:
+                found.append(Test(slot, AMONG | (0 if truth else OUTSIDE), _word(now), 0, 0))
+            case Computes(condition=condition, operands=operands), truth if not several.intersection(*map(reads, dict(operands).values())):
                 found.append(_computed(condition, dict(operands), truth))
             case _:
                 raise UnknownError("several events are compared at once")
