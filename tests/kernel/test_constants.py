@@ -13,7 +13,19 @@ from pathlib import Path
 import pytest
 
 import cepheid.kernel
-from cepheid.engine.evaluations import base, block_run, guarded_cells, guarded_run, guarded_tables, last, match, maximal, next, restricted  # noqa: A004 - a module called after NXT
+from cepheid.engine.evaluations import (
+    base,
+    block_run,
+    guarded_cells,
+    guarded_run,
+    guarded_sets,
+    guarded_tables,
+    last,
+    match,
+    maximal,
+    next,  # noqa: A004 - a module called after NXT
+    restricted,
+)
 from cepheid.engine.memory import blocks, count_blocks, pools
 from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
@@ -94,10 +106,11 @@ OTHERS = {
     | {"R_TESTS": len(guarded_tables.ROW), "LEVEL_WIDTH": len(guarded_run.LEVEL), "PUSHED": guarded_run.PUSHED}
     | {f"F_{name.upper()}": place for place, name in enumerate(guarded_tables.FORM)}
     | {f"I_{name.upper()}": place for place, name in enumerate(guarded_tables.INDEX)}
+    | {f"V_{name.upper()}": place for place, name in enumerate((*guarded_sets.SET, "values"))}
     | {name: getattr(guarded_tables, name) for name in ("LABELS", "UNMARKED", "MACRO_BITS", "MACROS_MASK", "FORM_BITS")}
     | {
         name: getattr(guarded_tables, name)
-        for name in ("OUTSIDE", "NULLS", "COMPUTED", "SLOT_BITS", "PLACE_BITS", "HOW_BITS", "COLUMN_BITS")
+        for name in ("OUTSIDE", "NULLS", "COMPUTED", "APART", "SLOT_BITS", "PLACE_BITS", "HOW_BITS", "COLUMN_BITS")
     }
     | {name: getattr(guarded_tables, name) for name in ("REAL", "SOURCE_BITS", "SOURCE_MASK")}
     | {f"FROM_{name.upper()}": place for place, name in enumerate(guarded_tables.SOURCES) if name != "constant"}

@@ -325,7 +325,7 @@ def sets_of(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-9, check=False)
-def unite(
+def join_groups(
     S: cython.longlong[::1],
     words: cython.longlong[::1],
     key: cython.longlong[::1],
@@ -408,7 +408,7 @@ def enter_all(
             order[j] = queue[1]
             pop(queue, 0, j + 1)
     if count > 1:
-        unite(S, words, key, order, data, mask, count)
+        join_groups(S, words, key, order, data, mask, count)
     for j in range(count):
         if order[j] >= 0:
             enter(S, words, shapes, key, line, b, order[j], low)
