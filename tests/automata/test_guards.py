@@ -177,6 +177,8 @@ CONSUMERS = {
     "automata/regions.py _is_clock": "test_macro_states_ask_guards",
     "automata/regions.py _is_nested": "test_macro_states_ask_guards",
     "engine/evaluations/guarded_tables.py regions_of": "test_methods_for_guards_take_what_asks_them",
+    "engine/evaluations/guarded_parts_run.py part_program": "test_methods_for_guards_take_what_asks_them",
+    "engine/evaluations/guarded_tables.py _places": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guarded_choice_run.py is_last": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guarded_choice_run.py unites": "test_chains_unite_whose_guard_is_a_longest_gap",
     "engine/evaluations/guarded_state.py _macro": "test_macro_states_ask_guards",

@@ -22,8 +22,9 @@ from cepheid.engine.evaluations import guarded as in_python
 from cepheid.engine.evaluations import guarded_tables
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.guarded import Guarded, GuardedChoice, GuardedCounts
-from cepheid.engine.evaluations.guarded_choice_run import GuardedChoiceRun, guarded_choice
-from cepheid.engine.evaluations.guarded_run import GuardedCountRun, GuardedRun, GuardSizes, guarded, guarded_counts
+from cepheid.engine.evaluations.guarded_choice_run import GuardedChoiceRun
+from cepheid.engine.evaluations.guarded_run import GuardedCountRun, GuardedRun, GuardSizes
+from cepheid.engine.evaluations.guarded_start import guarded, guarded_choice, guarded_counts
 from cepheid.engine.evaluations.guarded_tables import GuardTables, UnknownError
 from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.output.exact_counts import to_integer

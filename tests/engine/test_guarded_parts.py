@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from enough import Enough, share
+from pattern_cases import CASES, SEED
 
 import cepheid
-from cepheid.engine.evaluations import guarded_maximal, guarded_parts
+from cepheid.engine.evaluations import guarded_maximal, guarded_parts, guarded_run
+from cepheid.engine.evaluations.events import Events
+from cepheid.engine.evaluations.guarded import Guarded, GuardedCounts
+from cepheid.engine.evaluations.guarded_parts_run import PartsRun
+from cepheid.engine.evaluations.guarded_run import GuardSizes
+from cepheid.engine.evaluations.valued import Valued
+from cepheid.engine.letters.encoded import Texts
 from cepheid.errors import LimitError, SnapshotError
+from cepheid.kernel import available
 from cepheid.testing import events
+from cepheid.testing.methods import By, anew
 
 if TYPE_CHECKING:
+    from cepheid.engine.output.matches import Matches
     from cepheid.engine.plan.compiled import Compiled
+    from cepheid.query import Query
+
+TINY = GuardSizes(places=1, chunk=2, chunk_positions=3, levels=1, queue=1, codes=2)
 
 STREAM = "C1(v=1) A2(v=1) A3(v=2) B4(v=2) C5(v=2) A5(v=2) B6(v=1) B6(v=2) C7(v=1) A8(v=3) A9(v=2) B10(v=3) C11(v=3) C12(v=2)"
 
@@ -21,6 +38,11 @@ STREAM = "C1(v=1) A2(v=1) A3(v=2) B4(v=2) C5(v=2) A5(v=2) B6(v=1) B6(v=2) C7(v=1
 def rows_of(query: str, rows: list[dict[str, Any]], **options: Any) -> list[tuple[Any, ...]]:
     found = cepheid.query(query).run(rows, **options)
     return sorted((match.start, match.end, sorted(match.variables.items()), sorted(match.measures.items())) for match in found)
+
+
+def run_in_python(query: Query, stream: str) -> Matches:
+    with By(kernel=False)():
+        return anew(query).run(events(stream))
 
 
 def compiled(query: str) -> Compiled:
@@ -127,7 +149,7 @@ def test_what_a_part_chooses_from_within_its_window_grows_with_that_window_alone
     taken = []
     for count in (50, 100, 200):
         steps = 0
-        query.run(events(" ".join(f"A{time}" if time % 10 else f"B{time}" for time in range(count))))
+        run_in_python(query, " ".join(f"A{time}" if time % 10 else f"B{time}" for time in range(count)))
         taken.append(steps / count)
     assert taken[2] < 1.2 * taken[1] < 1.5 * taken[0]
     assert taken[2] < 500
@@ -150,9 +172,9 @@ def test_parts_may_be_longer_than_recursion_is_deep() -> None:
 def test_restricting_has_a_limit(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
     monkeypatch.setattr(guarded_parts, "PART_LIMIT", 3)
     query = cepheid.query(f"SELECT * WHERE {strategy}(A+ ;[<= 9] B) ; C")
-    assert len(query.run(events("A1 A2 B5 C6"))) == 1
+    assert len(run_in_python(query, "A1 A2 B5 C6")) == 1
     with pytest.raises(LimitError, match="PART_LIMIT"):
-        query.run(events("A1 A2 A3 A4 A5 B6 C7"))
+        run_in_python(query, "A1 A2 A3 A4 A5 B6 C7")
 
 
 def test_max_in_a_part_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +213,89 @@ def test_explain_says_what_a_strategy_inside_costs() -> None:
     found = cepheid.query("SELECT * WHERE MAX(A+ ;[<= 5] B) ; C WITHIN 9").explain("evaluation")["evaluation"]
     assert "at each event that ends MAX(A+ ;[<= 5] B): at most 4,194,304 steps" in found
     assert "it grows with the marked events, for it has no window of its own" in found
-    assert "not compiled, for inside the pattern a strategy or THEN chooses" in found
+    assert "and O(log n) and a cell per event of what it keeps" in found
+    assert "not compiled" not in found
+
+
+UNKNOWN = {
+    "SELECT * WHERE LAST(NXT(A ;[<= 5] B) ; B) ; C": "strategies choose in two parts of the pattern that have events in common",
+    "SELECT NXT * WHERE LAST(A ;[<= 5] B) ; C": "a strategy chooses among matches inside which another one does",
+    "SELECT * WHERE LAST(A ;[<= 5] B) ALL C": "other events come between those of a part of the pattern in which a strategy chooses",
+    "SELECT * WHERE A THEN (B ;[<= 5] C) WITHIN 9 TIME MODEL ACTIVE_OFFICE": "ACTIVE_OFFICE or COMPLETE_HISTORY chooses what is next",
+    "SELECT * WHERE NXT(PROJECT y (A AS x ;[<= 4] B AS y)) ; C": "PROJECT hides events of a part",
+}
+
+
+@pytest.mark.parametrize("query", UNKNOWN)
+def test_explain_says_what_runs_in_python(query: str) -> None:
+    assert UNKNOWN[query] in compiled(query).guarantee.evaluation
+
+
+KERNEL = (
+    "LAST(A ;[<= 3] B) ; C WITHIN 12",
+    "NXT(A AS a ; B AS b FILTER b.v > a.v WITHIN 5) ; C WITHIN 10 EVENTS",
+    "MAX(A{2,} AS f WITHIN 5) ;[<= 4] C",
+    "MAX((A AS r FILTER r.v > prev(r).v)+ WITHIN 8) ; C AS c WITHIN 20",
+    "B AS x ; NXT(A AS a ;[<= 4] B AS b) ; C AS c FILTER c.v > x.v AND c.v < b.v WITHIN 15",
+    "A AS a ; NXT(B AS b ;[<= 3] B AS c) ; C AS d FILTER d.v = a.v AND d.v >= b.v WITHIN 15",
+    "(LAST(A ;[<= 3] B))+ ; C WITHIN 12",
+    "NXT(A+ AS a ;[<= 3] B) ;[<= 5] LAST(A ;[<= 4] C AS c) WITHIN 20",
+    "C ; MAX((A AS a OR (A AS b ;[<= 2] B))) WITHIN 7 EVENTS",
+    "LAST(A ;[<= 3] B) ;[<= 2] C AS c CONSUME BY PARTITION",
+)
+"""Patterns in which the kernel of guards chooses."""
+
+
+@pytest.mark.parametrize("variant", available())
+@pytest.mark.parametrize("selected", ["*", "COUNT(*)"])
+def test_the_kernel_chooses_inside_as_the_evaluation_in_python(variant: str, selected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In pieces, with restarts, from the smallest arrays; in the order of the events that end matches."""
+    drawn = Enough(share(CASES, variant), itertools.count(), given=5, chosen=5)
+    for number in drawn:
+        rng, texts = random.Random(f"{SEED} inside {variant} {selected} {number}"), Texts()
+        if rng.random() < 0.5:
+            monkeypatch.setattr(guarded_run, "GuardSizes", GuardSizes)
+        else:
+            monkeypatch.setattr(guarded_run, "GuardSizes", lambda: TINY)
+        rows = [{"type": rng.choice("AABBC"), "ts": 0, "v": rng.choice((None, *range(6)))} for _ in range(rng.randrange(5, 40))]
+        for before, row in itertools.pairwise(rows):
+            row["ts"] = before["ts"] + rng.choice((0, 1, 1, 2))
+        table = pa.Table.from_pylist(rows)
+        query = cepheid.query(f"SELECT {selected} WHERE {rng.choice(KERNEL)}")
+        known = query.compiled(query.schema(table.schema))
+        (reader,) = known.readers(texts)
+        words = np.ascontiguousarray(reader.read(table, positions=lambda table=table: np.arange(len(table))))
+        plain: Any = (GuardedCounts if known.plan.count else Guarded)(known.program, **known.terms.bounds)
+        wanted = given_by(Valued(known.program, texts, plain), words, rows, 0, len(rows))
+        evaluation, found, slot = known.evaluation(texts=texts, variant=variant), [], rng.random() < 0.7
+        assert isinstance(evaluation.evaluation, PartsRun)
+        cuts = sorted(rng.choices(range(len(rows) + 1), k=rng.choice((0, 1, 3))))
+        for start, stop in itertools.pairwise([0, *cuts, len(rows)]):
+            found += given_by(evaluation, words, rows, start, stop, slot=slot)
+            if slot and rng.random() < 0.5:
+                sections, evaluation = evaluation.dump(), known.evaluation(texts=texts, variant=variant)
+                evaluation.load(sections)
+        assert sorted(found) == sorted(wanted), query
+        assert [match[0][-1] for match in found] == [match[0][-1] for match in wanted]
+        assert evaluation.memory_usage() > 0
+        drawn.seen["given"] += len(wanted)
+        drawn.seen["chosen"] += sum(run.matches for run in evaluation.evaluation._runs)
+        evaluation.release(np.zeros(1, np.int64))
+        assert sorted(given_by(evaluation, words, rows, 0, len(rows), slot=True)) == sorted(wanted)
+
+
+def given_by(evaluation: Any, words: Any, rows: list[dict[str, Any]], start: int, stop: int, *, slot: bool = False) -> list[Any]:
+    """What a piece of a stream gives: positions and labels of matches, or their numbers."""
+    times = np.array([row["ts"] for row in rows[start:stop]], np.int64)
+    slots = np.zeros(1, np.int32) if slot else np.full(1, -1, np.int32)
+    evaluation.ensure_slots(1)
+    chunks = list(evaluation.chunks(Events(words[start:stop], times, slots=slots, continued=not slot and start > 0)))
+    found = []
+    for chunk in chunks:
+        for number, (first, last) in enumerate(itertools.pairwise(chunk.offsets.tolist())):
+            counted = () if chunk.counts is None else tuple(chunk.counts[number].tolist())
+            found.append((chunk.positions[first:last].tolist(), chunk.labels[first:last].tolist(), counted))
+    return found
 
 
 def test_queries_that_differ_in_constants_have_parts_of_their_own() -> None:

@@ -50,6 +50,7 @@ QUERIES = {
     "guarded_choice": f"SELECT LAST * WHERE (A OR B) AS x ; C AS y FILTER y.v > x.v {KEYED}",
     "guarded_sets": "SELECT * WHERE A+ AS x ; (B OR C) AS y FILTER y.s != x.s AND y.v != x.v PARTITION BY k WITHIN 20 seconds",
     "guarded_maximal": f"SELECT MAX * WHERE (A AS x FILTER x.v > prev(x).v)+ ; B AS y {KEYED}",
+    "guarded_parts": f"SELECT * WHERE LAST(A AS x ;[<= 5 seconds] B AS y) ; C AS z FILTER z.v > x.v {KEYED}",
     "correlation": f"SELECT * WHERE A AS x ; B AS y ; C AS z FILTER x.v + y.v < z.v * 2 OR x.s = z.s {KEYED}",
     "negated": f"SELECT * WHERE A AS x ; NOT (B ;[<= 3 seconds] B) ; C AS y FILTER y.v > x.v {KEYED}",
     "unless": f"SELECT * WHERE (A AS x ALL B AS y) UNLESS (C ; D) {KEYED}",

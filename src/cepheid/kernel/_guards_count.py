@@ -395,4 +395,8 @@ def count_matches(
         # The next event has its number; what has the same support may name it.
         if n >= tail or (passing != 0 and choosing != 0):
             known[2 * (n & mask) * keys] = -1
+        while S[S_PARTS] != 0 and n > tail:  # and those of the copies before it
+            n -= 1
+            for j in range(keys):
+                known[2 * ((n & mask) * keys + j)] = -1
     return 0

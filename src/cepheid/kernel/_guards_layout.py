@@ -11,7 +11,7 @@ except ImportError:
     from cepheid.kernel import _no_cython as cython
 
 # Exit codes of `run`, in the order of their numbers.
-EXITS = ("done", "letter", "pool", "limit", "output", "stack", "pause", "counts", "wide", "choose", "steps", "sets", "groups")
+EXITS = ("done", "letter", "pool", "limit", "output", "stack", "pause", "counts", "wide", "choose", "steps", "sets", "groups", "part")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
@@ -68,6 +68,8 @@ FIELDS = (
     "fresh",  # where the next set goes, among the forms
     "sets_end",  # ! where they end
     "sets_limit",  # ! groups with different sets that an event may make
+    "parts",  # ! 1: strategies choose inside the pattern
+    "copied",  # cells made beside those of the groups that end a part
 )
 
 # Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a block, C_ of a cell, N_ of
@@ -77,10 +79,10 @@ FIELDS = (
 # beside those of its matches; what S[S_COUNTING] and S[S_ENUMERATING] say; LINK_ columns of `supports`. Of MAX: W_ a word of `work` (how many cells,
 # words of a row and of a set; where the cells, the first ones of their events, the lengths of rows, the rows and the states of each cell stand; where
 # it is free; how many states there are, and places of their table), M_ of a state (its cell, the next state of this cell and of its place, its edges,
-# its sets), E_ of an edge.
+# its sets), E_ of an edge. PART_ bits of what `places` says of a label, P_ a word of a node of `_guards_parts`.
 if not cython.compiled:
     EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE = range(7)
-    EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE, EXIT_STEPS, EXIT_SETS, EXIT_GROUPS = range(7, 13)
+    EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE, EXIT_STEPS, EXIT_SETS, EXIT_GROUPS, EXIT_PART = range(7, 14)
     S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_CONSUME, S_LIMIT, S_CONTINUED, S_LETTER_MASK = range(10)
     S_EPOCH, S_ARGUMENT, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_TRIGGERS, S_MATCHES, S_SKIPPED, S_SHIFT, S_PLAIN = range(10, 19)
     S_BLOCK_LIMIT, S_BUDGET, S_CODES, S_MACROS, S_SHAPES, S_SHAPE_WIDTH, S_FORM_WIDTH, S_TESTS, S_SLOTS, S_NODE_WIDTH, S_WIDTH = range(
@@ -88,7 +90,7 @@ if not cython.compiled:
     )
     S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN, S_WALKED = range(30, 37)
     S_COUNTING, S_SAMPLE, S_SPREAD, S_SIZE, S_COUNTED, S_PLACES, S_TAG, S_TAGS, S_FIRST, S_PASSES, S_CARRIES = range(37, 48)
-    S_STEPS, S_MOST_STEPS, S_FRESH, S_SETS_END, S_SETS_LIMIT = range(48, 53)
+    S_STEPS, S_MOST_STEPS, S_FRESH, S_SETS_END, S_SETS_LIMIT, S_PARTS, S_COPIED = range(48, 55)
     B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
     C_POSITION, C_START, C_CHILD, C_REST, C_KIND, C_NULLS, C_BOUNDS = range(7)
     N_PREVIOUS, N_JUMP, N_BEST, N_FORM, N_ENDS = range(5)
@@ -115,3 +117,5 @@ if not cython.compiled:
     W_COUNT, W_SIZE, W_SETS, W_CELLS, W_FIRSTS, W_LENGTHS, W_ROWS, W_STATES, W_FREE, W_FOUND, W_PLACES, W_HEADER = range(12)
     M_CELL, M_NEXT, M_CHAIN, M_EDGES, M_SETS = range(5)
     E_STATE, E_NEXT, DROPPED = 0, 1, -1
+    PART_BEGINS, PART_ENDS, PART_BITS = 1, 2, 2
+    P_CELL, P_EDGES, P_CHILD, P_START, PART_WIDTH = range(5)

@@ -6,7 +6,8 @@ One source that Cython compiles and CPython also runs as it is; `cepheid.engine.
 
 Its rooms, by the life of an event: `run` here skips, and makes room, also by `_guards_free`; `_guards_ask` finds what an event goes on from, in
 lists (`_guards_lists`) that are found by equal values (`_guards_hash`); `_guards_enter` puts its cells there; `_guards_give` gives matches, counted
-or compared by `_guards_count`, or found by `_guards_maximal`. `_guards_layout` names all words.
+or compared by `_guards_count`, or found by `_guards_maximal`. `_guards_parts` is for strategies inside the pattern. `_guards_layout` names all
+words.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from cepheid.kernel._guards_give import begin_giving, give
 from cepheid.kernel._guards_hash import make_table
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import shorten
+from cepheid.kernel._guards_parts import end_part, next_chosen
 
 __all__ = ["COMPILED", "EXITS", "FIELDS", "run"]
 
@@ -112,6 +114,8 @@ def run(
     counts: cython.ulonglong[::1],
     known: cython.longlong[::1],
     supports: cython.longlong[::1],
+    places: cython.const[cython.longlong][::1],
+    chosen: cython.longlong[::1],
     out_offsets: cython.longlong[::1],
     out_positions: cython.longlong[::1],
     out_labels: cython.ushort[::1],
@@ -138,6 +142,7 @@ def run(
     SCRATCH: key, order, levels, queue; counts (keys per place, then two numbers: of all matches of an event, and how many are still passed), known
     (stride 2: a tag, and the least start; of a support, its start), supports (with a strategy that chooses alone; stride 3, by place: columns LINK_;
     with MAX what `_guards_maximal` works with).
+    PARTS: places (of each label: the number of its part, from 1 on, and whether it begins and ends it), chosen (see `_guards_parts`).
     OUT: out_*, out_counts with COUNT(*) alone; marked[row] = 1 where a cell was made.
     """
     count: cython.Py_ssize_t = letters.shape[0]
@@ -203,6 +208,9 @@ def run(
     groups: cython.Py_ssize_t = 0
     group: cython.Py_ssize_t = 0
     at: cython.Py_ssize_t = 0
+    granted: cython.longlong = 0
+    ends: cython.int = 0  # the region's event ends a part
+    support: cython.Py_ssize_t = 0
     one: cython.longlong = 1
 
     with cython.nogil:
@@ -324,6 +332,7 @@ def run(
             begins = 0
             seen = 0
             linked = 0
+            granted = more
             more = 0
             event = i * event_words
             left = live & stirs[c]
@@ -345,6 +354,18 @@ def run(
                     child = -1
                     start = p
                     groups = 1
+                    ends = 0
+                    if S[S_PARTS] != 0:
+                        ends = places[regions[r + R_KIND] & LABELS] & PART_ENDS  # nothing is unmarked where there are parts
+                        if ends != 0:
+                            support = next_chosen(chosen, (places[regions[r + R_KIND] & LABELS] >> PART_BITS) - 1, segment, p)
+                            if support == -2:
+                                rc = EXIT_PART
+                                argument = (places[regions[r + R_KIND] & LABELS] >> PART_BITS) - 1
+                                break
+                            if support < 0:
+                                r = regions[r + R_NEXT]
+                                continue
                     if q == 0:
                         begins = 1
                     else:
@@ -378,13 +399,43 @@ def run(
                         if groups < 0 or (groups > 1 and (k > room or tail - head + k > mask + 1)):
                             more = made + (groups if groups >= 0 else -1 - groups)
                             break
+                    if ends != 0 and groups > 0:
+                        n = room if room < mask + 1 - tail + head else mask + 1 - tail + head
+                        groups = end_part(
+                            S,
+                            words,
+                            forms,
+                            shapes,
+                            chosen,
+                            places,
+                            levels,
+                            queue,
+                            data,
+                            mask,
+                            head,
+                            oldest,
+                            regions[r + R_KIND],
+                            support,
+                            groups,
+                            tail + made,
+                            tail + n - cells_of[c],
+                        )
+                        if groups == -2:
+                            rc = EXIT_STACK
+                            argument = 2 * order_room
+                            break
+                        if groups < 0:
+                            more = 2 * (granted + made + cells_of[c])
+                            break
+                        made += S[S_COPIED]
+                        ends = S[S_COPIED] != 0
                     for group in range(groups):
                         n = tail + made
                         w = data + (n & mask) * width
                         if q != 0:
                             start = queue[3 * group]
                             child = queue[3 * group + 2]
-                        if group != 0:
+                        if group != 0 and ends == 0:
                             for k in range(2 * forms[form_width * regions[r + R_FORM] + F_COUNT]):
                                 words[w + C_BOUNDS + k] = words[at + k]
                         made += 1
@@ -393,6 +444,8 @@ def run(
                         words[w + C_CHILD] = child
                         words[w + C_REST] = -1
                         words[w + C_KIND] = regions[r + R_KIND]
+                        if ends != 0:
+                            words[w + C_KIND] &= (one << FORM_BITS) - 1  # it goes on from copies alone
                         if regions[r + R_FINAL] != 0:
                             order[order_room + outputs] = n
                             outputs += 1

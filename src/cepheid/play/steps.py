@@ -16,7 +16,7 @@ import numpy as np
 
 from cepheid.automata import Program
 from cepheid.engine.evaluations.events import Events
-from cepheid.engine.evaluations.guarded_run import latest
+from cepheid.engine.evaluations.guarded_start import latest
 from cepheid.engine.evaluations.negating import negating
 from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.input.keys import group, key_codes

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.evaluations.events import Events
-from cepheid.engine.evaluations.guarded_run import latest
+from cepheid.engine.evaluations.guarded_start import latest
 from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.evaluations.past import Past
 from cepheid.engine.input.keys import group

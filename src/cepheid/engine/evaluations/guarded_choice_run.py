@@ -17,11 +17,9 @@ import numpy as np
 from cepheid.automata.registers import Before, Elapsed, Now, Store
 from cepheid.engine.evaluations import guarded_maximal
 from cepheid.engine.evaluations.base import Chunk
-from cepheid.engine.evaluations.guarded import GuardedChoice
 from cepheid.engine.evaluations.guarded_output import Distinct
-from cepheid.engine.evaluations.guarded_run import CHOSEN, MAXIMAL, GuardedRun, latest
+from cepheid.engine.evaluations.guarded_run import CHOSEN, MAXIMAL, GuardedRun
 from cepheid.engine.evaluations.guarded_tables import UnknownError
-from cepheid.engine.evaluations.negating import negating
 from cepheid.engine.memory.pools import offsets_of
 from cepheid.language.syntax import Strategy
 
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.program import ChoiceProgram
-    from cepheid.engine.evaluations.base import AnyEvaluation, Bounds
+    from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.guarded_run import GuardSizes
     from cepheid.engine.memory.pools import Array
@@ -113,6 +111,8 @@ def _merges(program: ChoiceProgram) -> bool:
 
 def check(program: ChoiceProgram, limit: int | None) -> None:
     """Raise UnknownError where the kernel does not choose as the program asks; limit: of the matches per trigger."""
+    if program.automaton.parts:
+        raise UnknownError("a strategy chooses among matches inside which another one does")
     if not all(mark for mark, _ in program.automaton.labels):
         raise UnknownError("PROJECT hides events that the strategy does not compare")
     if limit and _merges(program):
@@ -146,13 +146,3 @@ def unites(automaton: Automaton) -> bool:
                 return False
             letters[asks].add((move.requires & ~guard.mask, move.forbids))
     return letters[False] <= letters[True]
-
-
-def guarded_choice(program: ChoiceProgram, **bounds: Unpack[Bounds]) -> AnyEvaluation:
-    """An evaluation of NXT, LAST or MAX with guards, without any state: by the kernel where it knows what the program asks."""
-    run: AnyEvaluation
-    try:
-        run = GuardedChoiceRun(program, **bounds)
-    except UnknownError:
-        run = GuardedChoice(program, **bounds)
-    return negating(program, run, latest, bounds)

@@ -12,11 +12,12 @@ from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Computes, Gathered, Holds, Kept, reads, test_text
 from cepheid.automata.transform import reached
 from cepheid.engine.evaluations.guarded import SETS_LIMIT, Guarded, GuardedChoice, GuardedCounts
-from cepheid.engine.evaluations.guarded_choice_run import check, guarded_choice, is_last
+from cepheid.engine.evaluations.guarded_choice_run import check, is_last
 from cepheid.engine.evaluations.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
 from cepheid.engine.evaluations.guarded_maximal import MAXIMAL_LIMIT
 from cepheid.engine.evaluations.guarded_output import DISTINCT_LIMIT
-from cepheid.engine.evaluations.guarded_run import guarded, guarded_counts
+from cepheid.engine.evaluations.guarded_parts_run import part_program
+from cepheid.engine.evaluations.guarded_start import guarded, guarded_choice, guarded_counts
 from cepheid.engine.evaluations.guarded_tables import MOST_COMBINED, GuardTables, UnknownError, regions_of
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method, Terms
 from cepheid.language.syntax import Strategy
@@ -89,7 +90,7 @@ class _Guards(Method):
         unknown = self.uncompiled(terms)
         asked = _Asked(terms.program, compiled=unknown is None)
         lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region", *([SETS] if asked.sets else [])]
-        lines += map(_choice_in, terms.program.automaton.parts)
+        lines += [_choice_in(part, compiled=unknown is None) for part in terms.program.automaton.parts]
         lines += map(_refused, terms.program.automaton.negated)
         if not asked.complete:
             lines.append(f"as far as {LOOKED_AT} macro states, and {MOST_COMBINED:,} combinations of conditions at each, show")
@@ -127,6 +128,9 @@ class _Guards(Method):
     def _check(self, terms: Terms) -> None:
         """Raise UnknownError where the kernel does not do it."""
         GuardTables(terms.program)
+        for program in map(part_program, terms.program.automaton.parts):
+            check(program, None)
+            GuardTables(program)
 
     def _what(self, terms: Terms) -> str:
         del terms
@@ -137,12 +141,13 @@ class _Guards(Method):
         return "output-linear, times O(log n) per event of a match"
 
 
-def _choice_in(part: Part) -> str:
+def _choice_in(part: Part, *, compiled: bool) -> str:
     """What a choice inside the pattern costs."""
     if part.is_next:
         return f"at each time at which {part.text} ends: O(r s) to find what is next, r = marked events of its matches, s = their starts"
     steps = f"at most {MAXIMAL_LIMIT:,} steps of O(r)" if part.rule is Strategy.MAX else "O(r log n)"
-    return f"at each event that ends {part.text}: {steps} for its choice, and O(r) bits per event of what it keeps, r = marked events of its matches"
+    kept = "O(log n) and a cell" if compiled else "O(r) bits"
+    return f"at each event that ends {part.text}: {steps} for its choice, and {kept} per event of what it keeps, r = marked events of its matches"
 
 
 def _state_of(part: Part) -> str:

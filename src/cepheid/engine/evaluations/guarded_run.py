@@ -1,7 +1,7 @@
 """All matches of a program with guards, a sample of them, or their number, by the kernel of guards: its state, in blocks, and its driver.
 
 Comes in: letters, and the words of the values that guards read. Goes out: matches, in the order of `guarded.Guarded`, which does the same in plain
-Python for every program. `guarded` and `guarded_counts` pick the kernel where it knows enough; docs/theory/guards-kernel.md says what a block holds.
+Python for every program. `guarded_start` picks the kernel where it knows enough; docs/theory/guards-kernel.md says what a block holds.
 
 When to use this: whatever compares events, has gaps, or windows inside. A pattern without such guards takes 1.3 to 1.9 times as long here as in the
 match graph of letters (`match`).
@@ -18,14 +18,11 @@ from cepheid.engine.evaluations import guarded as twin
 from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS, BlockRun
 from cepheid.engine.evaluations.counting import wider
-from cepheid.engine.evaluations.guarded import Guarded, GuardedCounts
-from cepheid.engine.evaluations.guarded_begins import GuardedBegins
 from cepheid.engine.evaluations.guarded_cells import check
 from cepheid.engine.evaluations.guarded_sample import spread
 from cepheid.engine.evaluations.guarded_sets import FIRST_ROOM, Sets, values_of
-from cepheid.engine.evaluations.guarded_tables import CELL, MACRO_BITS, MACROS_MASK, GuardTables, UnknownError
-from cepheid.engine.evaluations.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK, Evaluation
-from cepheid.engine.evaluations.negating import negating
+from cepheid.engine.evaluations.guarded_tables import CELL, MACRO_BITS, MACROS_MASK, GuardTables
+from cepheid.engine.evaluations.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK
 from cepheid.engine.letters.codes import LetterCodes
 from cepheid.engine.memory import blocks
 from cepheid.engine.memory.blocks import BlockLayout, Ring
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from cepheid.automata.program import Program
-    from cepheid.engine.evaluations.base import AnyEvaluation, Bounds, HasBytes
+    from cepheid.engine.evaluations.base import Bounds, HasBytes
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
@@ -132,6 +129,7 @@ class GuardedRun(BlockRun):
         self._values: Array = np.zeros(1, np.int64)
         self._columns: Array = np.zeros(3, np.int64)
         self._vetoed: Array = np.zeros(0, np.uint8)
+        self._chosen: Array = np.zeros(0, np.int64)
         self._places: Iterator[int] = iter(())
         self._place = 0
         self._set("size", 1)
@@ -152,6 +150,7 @@ class GuardedRun(BlockRun):
             "hashed": tables.hashed,
             "passes": tables.passes,
             "carries": tables.carries,
+            "parts": len(tables.places) > 0,
             "counting": self._counting if sample is None else CHOICE,
             "sample": sample or 0,
             "fresh": self._sets.fresh,
@@ -165,7 +164,9 @@ class GuardedRun(BlockRun):
         macros, shapes = len(self.tables.macros), self.tables.most_shapes
         width = self.tables.first_node + self.tables.node_width * shapes
         words = (*HEADER, 1, -1, *(-1,) * macros, *(0,) * macros, *(-1,) * (macros * shapes))
-        return BlockLayout(words, (STARTS, Ring(width, beside=int(self.tables.hashed))), kept=KEPT)
+        # Copies are of earlier events than the cells around them.
+        cells = Ring(width, dated=not len(self.tables.places), beside=int(self.tables.hashed))
+        return BlockLayout(words, (STARTS, cells), kept=KEPT)
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
@@ -256,6 +257,8 @@ class GuardedRun(BlockRun):
             self._counts,
             self._known,
             self._supports,
+            self.tables.places,
+            self._chosen,
             *self._buffers,
             self._out_counts,
             self.marked,
@@ -439,36 +442,6 @@ class GuardedCountRun(GuardedRun):
         offsets, positions, labels, segments = found
         limbs = counts[: len(segments) * size].reshape(-1, size)
         return [Chunk(offsets, positions, labels, segments, np.pad(limbs, ((0, 0), (0, max(0, 2 - size)))))]
-
-
-def guarded(program: Program, *, sample: int | None = None, **bounds: Unpack[Bounds]) -> AnyEvaluation:
-    """An evaluation of a program with guards, of all matches or a sample, without any state: by the kernel where it knows what the program asks."""
-    run: AnyEvaluation
-    try:
-        run = GuardedRun(program, sample=sample, **bounds)
-    except UnknownError:
-        run = Guarded(program, sample=sample, **bounds)
-    return negating(program, run, latest, bounds)
-
-
-def guarded_counts(program: Program, **bounds: Unpack[Bounds]) -> AnyEvaluation:
-    """An evaluation of the number of matches of a program with guards, without any state: by the kernel where it knows what the program asks."""
-    run: AnyEvaluation
-    try:
-        run = GuardedCountRun(program, **bounds)
-    except UnknownError:
-        run = GuardedCounts(program, **bounds)
-    return negating(program, run, latest, bounds)
-
-
-def latest(program: Program, bounds: Bounds) -> AnyEvaluation:
-    """An evaluation of any program of spans; with a limit of 1 it gives the match with the greatest start of each trigger.
-
-    Where any event may say where a match begins it gives the one that begins last, from there.
-    """
-    if program.automaton.begins is not None:
-        return negating(program, GuardedBegins(program, **bounds), latest, bounds)
-    return guarded(program, **bounds) if program.automaton.compares else Evaluation(program, **bounds)
 
 
 def _flat(words: Array) -> tuple[Array, int, int]:

@@ -17,7 +17,7 @@ from cepheid.automata.computing import steps
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Now, reads
 from cepheid.automata.transform import cubes
-from cepheid.automata.transition import HIDDEN
+from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, SHOWN
 from cepheid.engine.evaluations.guarded_facts import Facts
 from cepheid.engine.evaluations.guarded_indexes import ALL, ORDER, Question
 from cepheid.engine.letters.encoded import ONE_WORD_DIGITS, is_two_words, ordered_bits
@@ -29,6 +29,7 @@ from cepheid.schema import is_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from cepheid.automata.automaton import Automaton
     from cepheid.automata.program import Program
     from cepheid.automata.regions import Macro, Region
     from cepheid.automata.registers import Term
@@ -105,6 +106,10 @@ OFFSETS: dict[str, tuple[int, int]] = {
     ">=": (0, MOST),
 }
 """`before operator now`: the least and the greatest value before, less the value now; of `!=` what is excluded."""
+
+PART_BEGINS, PART_ENDS, PART_BITS = 1, 2, 2
+"""What is said of a label where strategies choose inside the pattern: whether its event begins a part, whether it ends it, and in bits from where on
+is the number of the part, from 1 on (0: it is in none)."""
 
 ROW = ("next", "kind", "target", "final", "form", "equals", "made", "lasting", "sets")
 """The columns of a region's row; then come three for each test. lasting: see `GuardTables.lasting`. sets: a bit for each slot that becomes a set."""
@@ -206,16 +211,13 @@ class GuardTables:
     macros: by number; 0 is the initial one, the others are in the order of their configurations, which is that in which they are asked.
     shapes: of each macro state. forms: what is asked of entries, but for the values. slots: the values that a cell keeps. tests: those that one
     region asks at most. columns: number of each value of an event. values_at, first_node: where a cell has its values and its first node. passes:
-    whether unmarked moves make cells.
+    whether unmarked moves make cells. places: where there are parts, of each label (see PART_BITS).
     """
 
     passes = False
 
     def __init__(self, program: Program) -> None:
-        if program.automaton.parts:
-            raise UnknownError("inside the pattern a strategy or THEN chooses among the matches of a part")
-        if any(HIDDEN in parts for _, parts in program.automaton.labels):
-            raise UnknownError("events that PROJECT hides may say where a match begins")
+        self.places = _places(program.automaton)
         self.program = program
         self.regions = Regions(program.automaton)
         self.facts = Facts(most=LETTER_BITS - program.bits)
@@ -240,8 +242,10 @@ class GuardTables:
                     for slot, value in enumerate(_values(region, places, ask)):
                         written.setdefault((target, slot), set()).update(_sources(macro, value))
                     todo.append(target)
-        if self.regions.ambiguous:
+        if self.regions.ambiguous or program.repeats:
             raise UnknownError("a match may be found in several ways")
+        if self.passes and len(self.places):
+            raise UnknownError("events that are not marked move partial matches beside a choice inside the pattern")
         self.macros = [self.regions.initial, *sorted(asked.keys() - {self.regions.initial}, key=lambda macro: macro.configurations)]
         self.number = {macro: number for number, macro in enumerate(self.macros)}
         self.shapes = [_shapes(asked[macro]) for macro in self.macros]
@@ -427,6 +431,37 @@ class GuardTables:
     def program_table(self) -> Array:
         """The programs, from the last one on (int64)."""
         return np.array([number for program in reversed(self.programs) for number in program], np.int64)
+
+
+def _places(automaton: Automaton) -> Array:
+    """The places of labels in parts, nothing without parts; raises UnknownError for places that the kernel does not know."""
+    if any(HIDDEN in parts for _, parts in automaton.labels):
+        raise UnknownError("events that PROJECT hides may say where a match begins")
+    if not automaton.parts:
+        return np.zeros(0, np.int64)
+    if any(part.is_next for part in automaton.parts):
+        raise UnknownError("inside the pattern ACTIVE_OFFICE or COMPLETE_HISTORY chooses what is next")
+    found: Array = np.zeros(len(automaton.labels), np.int64)
+    for number, (_, parts) in enumerate(automaton.labels):
+        inside = {part for part, _ in parts if part >= 0}
+        if len(inside) > 1:
+            raise UnknownError("strategies choose in two parts of the pattern that have events in common")
+        for part in inside:
+            if (part, SHOWN) not in parts:
+                raise UnknownError("PROJECT hides events of a part of the pattern in which a strategy chooses")
+            bits = PART_BEGINS * ((part, BEGINS) in parts) | PART_ENDS * ((part, ENDS) in parts)
+            found[number] = part + 1 << PART_BITS | bits
+    for part in range(len(automaton.parts)):
+        todo = {move.target for move in automaton.transitions if (part, SHOWN) in move.parts and (part, ENDS) not in move.parts}
+        within = set(todo)
+        while todo:
+            for move in automaton.outgoing[todo.pop()]:
+                if move.mark is not None and (part, SHOWN) not in move.parts:
+                    raise UnknownError("other events come between those of a part of the pattern in which a strategy chooses")
+                if (part, ENDS) not in move.parts and move.target not in within:
+                    within.add(move.target)
+                    todo.add(move.target)
+    return found
 
 
 def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterator[Value]:
