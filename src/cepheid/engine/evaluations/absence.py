@@ -133,21 +133,33 @@ def vetoed(triggers: Ends, completed: Ends, duration: int) -> Array:
     deadlines = np.minimum(triggers.times, ALWAYS - duration) + duration
     # PERF: of a stream's partitions few have a trigger in one batch.
     completed = completed.take(np.isin(completed.owners, triggers.owners) & (completed.times <= deadlines.max()))
-    both = Ends.joined([completed, triggers])
-    moments = np.concatenate([completed.times, deadlines])
-    # Stable: what is complete at the deadline itself comes before it.
-    order = np.lexsort((moments, both.owners))
-    owners, positions = both.owners[order], both.positions[order]
-    firsts = np.flatnonzero(np.diff(owners, prepend=owners[0] - 1))
-    rank = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(owners)))
-    # Positions of each partition from 1 on, so that partitions, one above the other, fit into 64 bits.
-    positions = positions - np.minimum.reduceat(positions, firsts)[rank] + 1
-    base = rank * (positions.max() + 1)
-    ends = order < len(completed)
-    greatest = np.maximum.accumulate(base + np.where(ends, positions, 0))
-    result: Array = np.empty(len(triggers), np.bool_)
-    result[order[~ends] - len(completed)] = (greatest > base + positions)[~ends]
+    if not len(completed):
+        return np.zeros(len(triggers), np.bool_)
+    ended, due = _in_one_order(completed, triggers, deadlines)
+    if (ended[1:] < ended[:-1]).any():  # PERF: those of a table come in this order
+        order = np.argsort(ended, kind="stable")
+        ended, completed = ended[order], completed.take(order)
+    firsts = np.flatnonzero(np.diff(completed.owners, prepend=completed.owners[0] - 1))
+    rank = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(completed)))
+    # Positions of each partition from 0 on, so that partitions, one above the other, fit into 64 bits.
+    least = np.minimum.reduceat(completed.positions, firsts)[rank]
+    base = rank * (int((completed.positions - least).max()) + 1)
+    greatest = np.maximum.accumulate(completed.positions - least + base) - base + least
+    last = np.searchsorted(ended, due, "right") - 1  # what is complete at the deadline itself counts
+    result: Array = (last >= 0) & (completed.owners[last] == triggers.owners) & (greatest[last] > triggers.positions)
     return result
+
+
+def _in_one_order(completed: Ends, triggers: Ends, deadlines: Array) -> tuple[Array, Array]:
+    """Numbers that order what is completed, and deadlines, by partition and then by time (int64)."""
+    moments = np.concatenate([completed.times, deadlines])
+    least, greatest = int(moments.min()), int(moments.max())
+    owners = np.concatenate([completed.owners, triggers.owners]).astype(np.int64)
+    if (greatest - least + 1) * (int(owners.max()) + 1) > ALWAYS:
+        moments = np.unique(moments, return_inverse=True)[1]
+        least, greatest = 0, int(moments.max())
+    numbers = owners * (greatest - least + 1) + (moments - least)
+    return numbers[: len(completed)], numbers[len(completed) :]
 
 
 def any_vetoed(triggers: Ends, completed: Sequence[Ends], absences: Sequence[Absence], *, starts: Array | None = None) -> Array:

@@ -48,6 +48,9 @@ SPARSE = 16
 SOON_JOINED = 1 << 14
 """Events of which it does not pay to take some out."""
 
+DENSE = 8
+"""Places for each value up to which values are told apart by a place for each, and not by their order."""
+
 
 def measured(measures: Sequence[Measure], matches: Matches) -> Matches:
     """The matches with the measures of their query; as they are where it has none."""
@@ -513,7 +516,7 @@ def _count_distinct(block: _Block, node: Apply) -> Value:
     leaf = _argument(node)
     marks, value = block.marks(leaf.variable), block.gathered(leaf)
     if isinstance(value, Column):
-        null, (_, codes) = value.null(), np.unique(value.values, return_inverse=True)
+        null, codes = value.null(), _codes(value.values)
     else:
         indices = value.dictionary_encode().indices
         valid = validity(indices)
@@ -522,8 +525,24 @@ def _count_distinct(block: _Block, node: Apply) -> Value:
     owners = np.repeat(np.arange(len(marks.counts)), marks.counts)[~null]
     codes = codes.reshape(-1)[~null].astype(np.int64)
     size = int(codes.max(initial=0)) + 1
-    pairs = np.unique(owners * size + codes)
+    pairs = owners * size + codes
+    if len(marks.counts) * size <= DENSE * len(pairs):  # PERF: a place for each pair, where there are few places
+        found = np.zeros(len(marks.counts) * size, np.bool_)
+        found[pairs] = True
+        return Column(np.count_nonzero(found.reshape(-1, size), axis=1))
+    pairs.sort()
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
     return Column(np.bincount(pairs // size, minlength=len(marks.counts)))
+
+
+def _codes(values: Array) -> Array:
+    """Numbers from 0 on, the same for equal values."""
+    if values.dtype.kind in "iu" and len(values):
+        least = int(values.min())
+        if int(values.max()) - least < DENSE * len(values):  # PERF: most numbers of which distinct ones are counted are small
+            return values - values.dtype.type(least)
+    codes: Array = np.unique(values, return_inverse=True)[1]
+    return codes
 
 
 def _collect(block: _Block, node: Apply) -> Value:
