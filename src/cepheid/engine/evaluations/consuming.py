@@ -22,7 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cepheid.automata.alphabet import Scope
 from cepheid.engine.evaluations.base import Around, Chunk, collect
+from cepheid.engine.letters.codes import having
+from cepheid.engine.letters.words import in_words
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT, offsets_of, ragged
 from cepheid.engine.memory.stored import Stored
@@ -31,6 +34,7 @@ from cepheid.records import record
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
+    from cepheid.automata.program import Program
     from cepheid.engine.evaluations.base import AnyEvaluation
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.memory.pools import Array
@@ -80,6 +84,24 @@ class Piece:
     done: Array
 
 
+@record
+class Rest:
+    """What is to be read of a partition that starts anew: the rows of its segment from `row` to `stop`. low: the position of the first."""
+
+    segment: int
+    row: int
+    stop: int
+    low: int
+
+    def row_of(self, positions: Array) -> Array:
+        """Where events stand, by their positions."""
+        return self.row - self.low + positions
+
+    def position_of(self, rows: Array) -> Array:
+        """The positions of events."""
+        return self.low - self.row + rows
+
+
 class Left:
     """Of which triggers something is left, in the segments of a piece.
 
@@ -111,13 +133,15 @@ class Consuming(Around):
     """An evaluation of partitions that start anew where its judge leaves a match of a trigger; the same interface.
 
     evaluation: without consumption. judge: of some chunks of matches those that are left; it gets for each of their segments that of `chunks`.
+    begins: for letters whether a match may begin at their events (bool), see `beginning`.
     lists: whether all matches are listed. rereads: whether to read an event costs little. Gives what is left of the triggers that compete: that of
     one segment as it is made, of several when all have been read.
     """
 
-    def __init__(self, evaluation: AnyEvaluation, judge: Judge, *, lists: bool, rereads: bool) -> None:
+    def __init__(self, evaluation: AnyEvaluation, judge: Judge, begins: Callable[[Array], Array], *, lists: bool, rereads: bool) -> None:
         super().__init__(evaluation)
         self._judge = judge
+        self._begins = begins
         self._lists = lists
         self._dear = DEAR if rereads else 0
         self._marked: Array = np.zeros(0, np.uint8)
@@ -212,6 +236,7 @@ class Consuming(Around):
         low, done = (np.zeros(len(names), np.int64) for _ in range(2))
         low[known], done[known] = self._low[names[known]], self._done[names[known]]
         sizes = np.where(done > 0, 1 if self._lists else self._first, self._first)
+        spans = np.full(len(names), self._first)
         active = np.flatnonzero(rows < stops)
         while len(active):
             # The segments of one partition wait for each other.
@@ -235,50 +260,77 @@ class Consuming(Around):
             if len(now) <= FEW and listed <= LISTED:
                 for number in np.flatnonzero(anew).tolist():
                     segment, owner = int(now[number]), int(mine[number])
-                    rest = slice(int(rows[segment]), int(stops[segment]))
-                    read = yield from self._behind(events, segment, rest, left.of(number), int(sizes[owner]))
+                    rest = Rest(segment, int(rows[segment]), int(stops[segment]), int(low[owner]))
+                    span, reach = int(spans[owner]), int(sizes[owner])
+                    begins = self._begins_in(events, rest, span)
+                    starts = begins
+                    dense = len(begins) * reach > self._dear * span
+                    if dense:
+                        span = int(lengths[number])
+                        begins = self._begins_in(events, rest, span)
+                        starts = begins[np.unique(np.searchsorted(begins, rest.row_of(left.of(number) + 1)))[:-1]]
+                    read = yield from self._behind(events, rest, begins, starts, reach)
                     rows[segment] += read
                     low[owner] += read
-                    if 2 * read >= lengths[number]:
-                        times = 4 if left.marks <= MARKS * int(lengths.sum()) else 1
-                        sizes[owner] = min(times * max(int(lengths[number]), self._first), LONGEST_PIECE)
+                    longer = min(4 * span, LONGEST_PIECE) if 2 * read >= span else max(2 * read, self._first)
+                    if not dense:
+                        spans[owner] = longer
+                    elif longer > span and left.marks <= MARKS * int(lengths.sum()):
+                        sizes[owner] = longer
             active = active[rows[active] < stops[active]]
         self._low[names[known]], self._done[names[known]] = low[known], done[known]
 
-    def _behind(self, events: Events, segment: int, rest: slice, triggers: Array, reach: int) -> Generator[Chunk, None, int]:
-        """Go on in a partition that starts anew behind a trigger, from one to the next; returns how many events were read.
+    def _begins_in(self, events: Events, rest: Rest, span: int) -> Array:
+        """The first so many rows of a rest at which a match may begin."""
+        return rest.row + np.flatnonzero(self._begins(events.letters[rest.row : min(rest.row + span, rest.stop)]))
 
-        rest: the rows of its segment behind that trigger. triggers: that one, and those after it as they would be if it had used nothing up. reach:
-        how many events to read behind each.
+    def _behind(self, events: Events, rest: Rest, begins: Array, starts: Array, reach: int) -> Generator[Chunk, None, int]:
+        """Go on in a partition that starts anew, from one trigger of which something is left to the next; returns how many events were read.
+
+        begins: the rows of its next events at which a match may begin. starts: those of them from which on to read. reach: how many events it
+        takes to the next trigger, more or less. From each start on the first events are read, then four times as many where no trigger was left.
         """
-        starts = triggers + 1
-        row, stop, low = int(rest.start), int(rest.stop), int(starts[0])
-        behind = row + starts - low
-        lengths = np.minimum(reach, stop - behind)
-        starts, behind, lengths = starts[lengths > 0], behind[lengths > 0], lengths[lengths > 0]
-        if len(starts) < ENOUGH or int(lengths.sum()) > self._dear * int(behind[-1] + lengths[-1] - row):
+        first: Array = np.full(len(starts), -1)
+        found: list[tuple[Chunk, Array]] = []
+        budget = self._dear * (int(starts[-1]) + reach - rest.row) if len(starts) >= ENOUGH else 0
+        waiting, length = np.arange(len(starts)), max(reach // 4, 1)
+        while len(waiting):
+            rows = starts[waiting]
+            lengths = np.minimum(length, rest.stop - rows)
+            budget -= int(lengths.sum())
+            if budget < 0:
+                break
+            left = Left(len(waiting), later=True)
+            piece = Piece(rows, lengths, rest.position_of(rows), np.full(len(rows), rest.segment), np.zeros_like(rows))
+            found += [(chunk, waiting[own]) for chunk, own in self._read(events, piece, np.full(len(rows), -1), left)]
+            first[waiting] = left.first
+            waiting = waiting[(left.first < 0) & (lengths == length)]
+            if self._lists and length >= reach:
+                break
+            length = min(4 * length, reach) if self._lists else 4 * length
+        if budget == 0:
             return 0
-        left = Left(len(starts), later=True)
-        piece = Piece(behind, lengths, starts, np.full(len(starts), segment), np.zeros_like(starts))
-        found = list(self._read(events, piece, np.full(len(starts), -1), left))
         self._begin_anew(np.array([-1]))  # the last of them, which a snapshot would have
-        places = {start: place for place, start in enumerate(starts.tolist())}
-        following = (left.first + 1).tolist()
-        chosen = np.zeros(len(starts), np.bool_)
-        start = low
-        while (place := places.get(start)) is not None and following[place] > 0:
-            chosen[place] = True
-            start = following[place]
-        for chunk in self._given(events, piece, left, found, chosen):
-            yield dataclasses.replace(chunk, segments=np.full(len(chunk), segment, np.int32))
-        return start - low
+        numbers = np.full(len(begins) + 1, -1)  # of the start that comes next, from each place in `begins` on
+        numbers[np.searchsorted(begins, starts)] = np.arange(len(starts))
+        following = numbers[np.searchsorted(begins, rest.row_of(first + 1))].tolist()
+        triggers, chosen, number = first.tolist(), [], int(numbers[0])
+        while number >= 0 and triggers[number] >= 0:
+            chosen.append(number)
+            number = following[number]
+        if not chosen:
+            return 0
+        ends = first[chosen]
+        rows = starts[chosen]
+        piece = Piece(rows, rest.row_of(ends + 1) - rows, rest.position_of(rows), np.full(len(rows), rest.segment), np.zeros_like(rows))
+        for chunk in self._given(events, piece, ends, [(chunk, own) for chunk, own in found], np.array(chosen)):
+            yield dataclasses.replace(chunk, segments=np.full(len(chunk), rest.segment, np.int32))
+        return int(ends[-1]) + 1 - rest.low
 
-    def _given(self, events: Events, piece: Piece, left: Left, found: list[tuple[Chunk, Array]], chosen: Array) -> Iterator[Chunk]:  # noqa: ARG002
-        """What is left of the first trigger of some segments of a piece (bool), in their order. found: what reading it gave."""
-        for chunk, own in found:
-            those = np.flatnonzero(chosen[own])
-            if len(those):
-                yield chunk.take(those)
+    def _given(self, events: Events, piece: Piece, triggers: Array, found: list[tuple[Chunk, Array]], numbers: Array) -> Iterator[Chunk]:  # noqa: ARG002
+        """What is left of one trigger of each segment of a piece, in their order. found, numbers: see `_behind`."""
+        those = [(chunk.take(some), own[some]) for chunk, own in found if len(some := np.flatnonzero(np.isin(own, numbers)))]
+        yield collect([chunk for chunk, _ in those]).take(np.argsort(np.concatenate([own for _, own in those]), kind="stable"))
 
     def _read(self, events: Events, piece: Piece, slots: Array, left: Left) -> Iterator[tuple[Chunk, Array]]:
         """Read a piece of a batch, as `_left`."""
@@ -383,6 +435,14 @@ class Consuming(Around):
     def _load(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
         """Go on inside. stored: the partitions, with the events of each since it starts anew."""
         self.evaluation.load(sections, stored)
+
+
+def beginning(program: Program) -> Callable[[Array], Array]:
+    """For letters of a program's events whether a match may begin there (bool); guards may still be against it."""
+    automaton, alphabet = program.automaton, program.automaton.alphabet
+    event = ~alphabet.mask(Scope.RUN)
+    tests = list(dict.fromkeys((move.requires & event, move.forbids & event) for move in automaton.outgoing[automaton.initial]))
+    return lambda letters: having(in_words(letters, alphabet), alphabet, tests)
 
 
 def index_of(rows: Array, lengths: Array) -> Array | slice:

@@ -76,8 +76,8 @@ class Guided(Consuming):
 
     evaluation: Evaluation
 
-    def __init__(self, evaluation: Evaluation, judge: Judge, guide: Guide) -> None:
-        super().__init__(evaluation, judge, lists=False, rereads=True)
+    def __init__(self, evaluation: Evaluation, judge: Judge, begins: Callable[[Array], Array], guide: Guide) -> None:
+        super().__init__(evaluation, judge, begins, lists=False, rereads=True)
         self.guide: Guide | None = guide
         self._spare: Evaluation | None = None  # lists the matches of partitions that are not kept
         self._used = 0.0
@@ -119,13 +119,13 @@ class Guided(Consuming):
         if not guide.one and not left.later:
             yield from self._listed(read, rows, piece, left.first, np.flatnonzero(left.first >= 0))
 
-    def _given(self, events: Events, piece: Piece, left: Left, found: list[tuple[Chunk, Array]], chosen: Array) -> Iterator[Chunk]:
+    def _given(self, events: Events, piece: Piece, triggers: Array, found: list[tuple[Chunk, Array]], numbers: Array) -> Iterator[Chunk]:
         if self.guide is None or self.guide.one:
-            yield from super()._given(events, piece, left, found, chosen)
+            yield from super()._given(events, piece, triggers, found, numbers)
             return
         index = index_of(piece.rows, piece.lengths)
         read = events.of(index, cuts=offsets_of(piece.lengths)[:-1], slots=np.full(len(piece.rows), -1, np.int32))
-        for chunk, _ in self._listed(read, index, piece, left.first, np.flatnonzero(chosen)):
+        for chunk, _ in self._listed(read, index, piece, triggers, np.arange(len(triggers))):
             yield chunk
 
     def _pass(self, evaluation: Evaluation, read: Events, rows: Array | slice, starts: Array, lengths: Array, slots: Array) -> None:

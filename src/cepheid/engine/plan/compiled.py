@@ -16,7 +16,7 @@ import pyarrow as pa
 from cepheid.automata import construct
 from cepheid.engine.evaluations.absence import Absence, longest
 from cepheid.engine.evaluations.chosen_count import ChosenCount
-from cepheid.engine.evaluations.consuming import Consuming
+from cepheid.engine.evaluations.consuming import Consuming, beginning
 from cepheid.engine.evaluations.guided import Guide, Guided, Labelled
 from cepheid.engine.evaluations.match import Evaluation
 from cepheid.engine.evaluations.method import CHOOSING, Terms
@@ -339,7 +339,7 @@ class Compiled:
             if self.guide is not None:
                 return self._guided(self.guide, terms, judge, **options)
             lists = self.plan.strategy not in CHOOSING and not self.largest
-            return Consuming(self.method.start(terms, **options), judge, lists=lists, rereads=not self.valued)
+            return Consuming(self.method.start(terms, **options), judge, beginning(program), lists=lists, rereads=not self.valued)
 
         run = started(self.program, start, texts, variant=variant)
         return ChosenCount(run) if self.plan.count and not self.judges and not self.method.counts else run
@@ -356,7 +356,7 @@ class Compiled:
             assert isinstance(listing, Evaluation)
             return listing
 
-        return Guided(start(), judge, Guide(run, self.one, start))
+        return Guided(start(), judge, beginning(terms.program), Guide(run, self.one, start))
 
     @property
     def one(self) -> bool:
