@@ -83,8 +83,13 @@ class Entry:
     kind: str
     query: str
     types: str = "A B C D E"
+    keys: int = KEYS
     same: str | None = None
     known: str | None = None
+
+    def stream(self, count: int) -> pa.Table:
+        """So many events for it."""
+        return stream(count, self.types, keys=self.keys)
 
 
 def entries() -> list[Entry]:
@@ -176,13 +181,13 @@ def measured(entry: Entry, sizes: list[int]) -> dict[str, Any]:
     row |= {key: value for key in ("same", "known") if (value := getattr(entry, key))}
     try:
         query = cepheid.query(entry.query)
-        schema = query.schema(stream(1, entry.types).schema)
+        schema = query.schema(entry.stream(1).schema)
         compiling = cost(lambda: anew(query).compiled(schema), 1, stop=math.inf)
         compiled = query.compiled(schema)
         row |= {"methods": [layer.method.name for layer in layers_of(compiled)], "compile_ms": round(compiling / 1e6, 1)}
         row |= {"not_compiled": "; ".join(reasons)} if (reasons := not_compiled(compiled)) else {"update": compiled.guarantee.update}
         row |= {"goal": DEFINITIONS_GOAL if compiled.layers else GOAL, "run": {}, "matches": {}}
-        query.run(stream(WARM, entry.types))
+        query.run(entry.stream(WARM))
         for size in sizes:
             row["run"][size], row["matches"][size] = _run(query, entry, size)
             if row["run"][size] > STOP:
@@ -190,7 +195,7 @@ def measured(entry: Entry, sizes: list[int]) -> dict[str, Any]:
         if _judged(row)["missed"] and row["run"][size] <= STOP:
             for again in {max(size // 10, min(sizes)), size}.intersection(row["run"]):
                 row["run"][again] = min(row["run"][again], _run(query, entry, again)[0])
-        events = stream(min(PUSHED, size), entry.types)
+        events = entry.stream(min(PUSHED, size))
         row["pushes"] = round(cost(lambda: pushes(query, events), len(events)))
     except (CepheidError, MemoryError) as error:
         row["failed"] = str(error)
@@ -199,7 +204,7 @@ def measured(entry: Entry, sizes: list[int]) -> dict[str, Any]:
 
 def _run(query: Query, entry: Entry, size: int) -> tuple[int, int]:
     """Nanoseconds per event of so many events, and the number of matches."""
-    events = stream(size, entry.types)
+    events = entry.stream(size)
     counts: list[int] = []
     return round(cost(lambda: counts.append(len(query.run(events))), size)), counts[-1]
 

@@ -36,6 +36,7 @@ STREAMS = {
     "a key of another column in each step": [FEW],
     "cliff: a key carried over a middle event": [FEW],
     "at most one alert in five seconds": [(40, 10)],
+    "at most one alert in five seconds, one key": [(40, 10)],
 }
 """Of queries for which the definition would have to look at too many matches otherwise."""
 

@@ -7,9 +7,11 @@ trigger of which something is left, all is as it should be. What was read behind
 piece begins behind the trigger. Pieces of all partitions are read together, a round at a time. They grow while nothing is used up, and are twice as
 long as it took to the last trigger otherwise: so each event is read two or three times, but for the first piece.
 
-A piece for each such trigger would cost more than its events where they are many. Of a piece it is known which triggers something would be left of
-if the first one had used nothing up, and most of those that are next are among them. So what is behind each of these is read at once, as partitions
-of their own: each says where the next trigger would be, and the true ones are found from one to the next.
+A piece for each such trigger would cost more than its events where they are many. So a partition that starts anew is read from each of its next
+events that can begin a match, as many partitions of their own, at once: each says where its first trigger is, and the true ones are found from one to
+the next. A few events of each are read first, and more of those that have found none. Where this is dear, a piece is read first. It says of which
+triggers something would be left if the first one had used nothing up. Most of those that are next are among them, so only what is behind these is
+read.
 
 It stands inside what makes letters (trackers, numbers), for these see all events of a partition. Patterns that look at all events by evaluations of
 their own (negated and nested ones that compare events) are not read in this way: `engine.run.having` lists their matches.
@@ -18,6 +20,7 @@ their own (negated and nested ones that compare events) are not read in this way
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,10 +57,16 @@ LONGEST_PIECE = 1 << 16
 """Events in a piece, at most."""
 
 FEW = 16
-"""Partitions that are read together, up to which it costs much to read a piece of each for one trigger."""
+"""Partitions of which it is known what is behind each trigger of a piece; and that are read first, to see how many events it takes to a trigger."""
 
 ENOUGH = 3
-"""Triggers of a piece from which on what is behind each of them is read at once."""
+"""Events from which on to read at once."""
+
+LASTING = 64
+"""Triggers after which those before count half."""
+
+ROUND, PIECE = 15_000, 60
+"""Events in whose place could be read one piece of each partition, and what each of them takes beside its events."""
 
 DEAR = 24
 """How often each event is read then, at most and on average. A piece for each trigger costs more where triggers are some ten events apart."""
@@ -86,20 +95,45 @@ class Piece:
 
 @record
 class Rest:
-    """What is to be read of a partition that starts anew: the rows of its segment from `row` to `stop`. low: the position of the first."""
+    """What is to be read of partitions that start anew: of each the segment, its rows from `row` to `stop`, and the position of the first one."""
 
-    segment: int
-    row: int
-    stop: int
-    low: int
+    segment: Array
+    row: Array
+    stop: Array
+    low: Array
 
-    def row_of(self, positions: Array) -> Array:
-        """Where events stand, by their positions."""
-        return self.row - self.low + positions
+    def piece(self, parts: Array, rows: Array, lengths: Array) -> Piece:
+        """A piece that starts anew at these rows of these partitions, by their numbers."""
+        return Piece(rows, lengths, rows - self.row[parts] + self.low[parts], self.segment[parts], np.zeros_like(rows))
 
-    def position_of(self, rows: Array) -> Array:
-        """The positions of events."""
-        return self.low - self.row + rows
+
+@dataclass(slots=True)
+class Pace:
+    """How many events were read up to how many triggers of which something was left, the last ones more than those before.
+
+    density: the part of events that can begin a match.
+    """
+
+    events: int = 0
+    triggers: int = 0
+    density: float = 0.0
+
+    def add(self, events: int, triggers: int) -> None:
+        """So many more."""
+        if self.triggers > LASTING:
+            self.events, self.triggers = self.events // 2, self.triggers // 2
+        self.events, self.triggers = self.events + events, self.triggers + triggers
+
+    @property
+    def reach(self) -> int:
+        """Within how many events there is a trigger, mostly; more than there are where none is known."""
+        return max(2 * self.events // self.triggers, 1) if self.triggers else NUMBER_LIMIT
+
+    @staticmethod
+    def is_dear(density: Array | float, reach: Array, partitions: int) -> Array:
+        """Whether to read so many events (int64) from each that can begin a match costs more than a piece for each trigger does."""
+        dear: Array = 2.0 * density * reach > np.minimum(DEAR, 2 + 2 * (ROUND / partitions + PIECE) / np.maximum(reach, 1))
+        return dear
 
 
 class Left:
@@ -149,6 +183,7 @@ class Consuming(Around):
         self._low: Array = np.zeros(0, np.int64)
         self._done: Array = np.zeros(0, np.int64)
         self._open = 0  # the slot of the last segment, of those that come without
+        self._pace = Pace()
 
     @property
     def _first(self) -> int:
@@ -236,11 +271,31 @@ class Consuming(Around):
         low, done = (np.zeros(len(names), np.int64) for _ in range(2))
         low[known], done[known] = self._low[names[known]], self._done[names[known]]
         sizes = np.where(done > 0, 1 if self._lists else self._first, self._first)
-        spans = np.full(len(names), self._first)
-        active = np.flatnonzero(rows < stops)
-        while len(active):
+        spans, reaches = np.full(len(names), self._first), np.zeros(len(names), np.int64)
+        triggers: dict[int, Array] = {}  # by segment: see `_ahead`
+        listed, light = 0, True
+        while len(active := np.flatnonzero(rows < stops)):
             # The segments of one partition wait for each other.
             now = np.sort(active[np.unique(owners[active], return_index=True)[1]])
+            mine = owners[now]
+            reach = reaches[mine] if self._lists else np.full(len(now), self._pace.reach)
+            anew = (done[mine] == 0) & (reach > 0) & (reach <= stops[now] - rows[now])
+            anew &= ~self._pace.is_dear(self._pace.density, reach, len(now)) | np.isin(now, list(triggers))
+            if self._dear and listed <= LISTED and anew.any():
+                here, mine, reach = now[anew], mine[anew], reach[anew]
+                rest = Rest(here, rows[here], stops[here], low[mine])
+                read, sought, dense = yield from self._ahead(events, rest, np.maximum(spans[mine], 4 * reach), reach, triggers)
+                rows[here] += read
+                low[mine] += read
+                far = 2 * read >= sought
+                longer = np.where(far, np.minimum(4 * sought, LONGEST_PIECE), np.maximum(2 * read, self._first))
+                spans[mine] = np.where(dense, spans[mine], longer)
+                sizes[mine] = np.where(dense & far & light, longer, np.where(read > 0, reach, sizes[mine]))
+                now = now[rows[now] < stops[now]]
+                if not len(now):
+                    continue
+            if self._dear and not (self._pace.events or self._lists):  # PERF: a few say for the others how far it is to a trigger
+                now = now[:FEW]
             mine, ahead = owners[now], stops[now] - rows[now]
             lengths = np.where(slots[now] >= 0, np.minimum(sizes[mine], ahead), ahead)
             left = Left(len(now))
@@ -249,88 +304,89 @@ class Consuming(Around):
                 yield dataclasses.replace(chunk, segments=now[own].astype(np.int32))
             anew = left.first >= 0
             taken = left.first - low[mine] + 1  # events from the first that competes to the trigger
-            rows[now] += np.where(anew, taken - done[mine], lengths)
+            gone = np.where(anew, taken - done[mine], lengths)
+            self._pace.add(int(gone.sum()), int(anew.sum()))
+            rows[now] += gone
             done[mine] = np.where(anew, 0, done[mine] + lengths)
             low[mine] = np.where(anew, left.first + 1, low[mine])
-            again = slots[now[anew]]
-            self._begin_anew(again[again >= 0])
-            listed = left.matches // len(now) if self._lists else 0
+            self._begin_anew(slots[now[anew & (slots[now] >= 0)]])
+            listed, light = left.matches // len(now) if self._lists else 0, left.marks <= MARKS * int(lengths.sum())
             longer = 2 * lengths if listed <= LISTED else lengths // 2 if listed <= 8 * LISTED else 1
             sizes[mine] = np.clip(np.where(anew, 2 * taken, longer), 1, LONGEST_PIECE)
-            if len(now) <= FEW and listed <= LISTED:
-                for number in np.flatnonzero(anew).tolist():
-                    segment, owner = int(now[number]), int(mine[number])
-                    rest = Rest(segment, int(rows[segment]), int(stops[segment]), int(low[owner]))
-                    span, reach = int(spans[owner]), int(sizes[owner])
-                    begins = self._begins_in(events, rest, span)
-                    starts = begins
-                    dense = len(begins) * reach > self._dear * span
-                    if dense:
-                        span = int(lengths[number])
-                        begins = self._begins_in(events, rest, span)
-                        starts = begins[np.unique(np.searchsorted(begins, rest.row_of(left.of(number) + 1)))[:-1]]
-                    read = yield from self._behind(events, rest, begins, starts, reach)
-                    rows[segment] += read
-                    low[owner] += read
-                    longer = min(4 * span, LONGEST_PIECE) if 2 * read >= span else max(2 * read, self._first)
-                    if not dense:
-                        spans[owner] = longer
-                    elif longer > span and left.marks <= MARKS * int(lengths.sum()):
-                        sizes[owner] = longer
-            active = active[rows[active] < stops[active]]
+            reaches[mine] = np.where(anew, sizes[mine], reaches[mine])
+            triggers = {int(now[number]): left.of(number) for number in np.flatnonzero(anew).tolist()} if len(now) <= FEW else {}
         self._low[names[known]], self._done[names[known]] = low[known], done[known]
 
-    def _begins_in(self, events: Events, rest: Rest, span: int) -> Array:
-        """The first so many rows of a rest at which a match may begin."""
-        return rest.row + np.flatnonzero(self._begins(events.letters[rest.row : min(rest.row + span, rest.stop)]))
+    def _ahead(
+        self, events: Events, rest: Rest, spans: Array, reach: Array, triggers: Mapping[int, Array]
+    ) -> Generator[Chunk, None, tuple[Array, Array, Array]]:
+        """Go on in partitions that start anew, in each from one trigger of which something is left to the next.
 
-    def _behind(self, events: Events, rest: Rest, begins: Array, starts: Array, reach: int) -> Generator[Chunk, None, int]:
-        """Go on in a partition that starts anew, from one trigger of which something is left to the next; returns how many events were read.
-
-        begins: the rows of its next events at which a match may begin. starts: those of them from which on to read. reach: how many events it
-        takes to the next trigger, more or less. From each start on the first events are read, then four times as many where no trigger was left.
+        spans: within how many events the next ones are sought. reach: how many events it takes to the next one, more or less. triggers: by segment,
+        those of which something would be left if the first of them had used nothing up. Returns for each partition how many events were read, within
+        how many triggers were sought, and whether it was dear to read on from all events that can begin a match, so that only what is behind
+        `triggers` was.
         """
-        first: Array = np.full(len(starts), -1)
-        found: list[tuple[Chunk, Array]] = []
-        budget = self._dear * (int(starts[-1]) + reach - rest.row) if len(starts) >= ENOUGH else 0
-        waiting, length = np.arange(len(starts)), max(reach // 4, 1)
-        while len(waiting):
-            rows = starts[waiting]
-            lengths = np.minimum(length, rest.stop - rows)
+        seen = np.array([triggers[segment][-1] + 2 if segment in triggers else 0 for segment in rest.segment.tolist()]) - rest.low
+        of, rows = ragged(rest.row, np.minimum(np.maximum(spans, seen), rest.stop - rest.row))
+        begins = self._begins(np.take(events.letters, rows, axis=0))
+        self._pace.density = float(begins.mean())
+        rows, of = rows[begins], of[begins]
+        dense = self._pace.is_dear(np.bincount(of, minlength=len(spans)) / spans, reach, len(spans))
+        asked = ~dense[of]
+        for number in np.flatnonzero(dense).tolist():
+            behind = triggers.get(int(rest.segment[number]), rest.row[:0]) + 1 + rest.row[number] - rest.low[number]
+            places = np.searchsorted(rows, behind)
+            places = places[places < len(rows)]
+            asked[places[of[places] == number]] = True
+            spans[number] = int(behind.max(initial=rest.row[number])) + 1 - rest.row[number]
+        starts, read = np.flatnonzero(asked), np.zeros_like(spans)
+        if len(starts) < ENOUGH:
+            return read, spans, dense
+        first: Array = np.full(len(rows), -1)
+        budget = self._dear * int(spans[np.unique(of[starts])].sum())
+        found = list(self._first_left(events, rest, of, rows, starts=starts, reach=reach, budget=budget, first=first))
+        self._begin_anew(np.array([-1]))  # the last of them, which a snapshot would have
+        following = np.searchsorted(rows, first + 1 + (rest.row - rest.low)[of])
+        chosen = _linked(of, following, first >= 0)
+        if len(chosen):
+            part, ends = of[chosen], first[chosen]
+            read[part] = ends + 1 - rest.low[part]  # of several in one partition, the last
+            self._pace.add(int(read.sum()), len(chosen))
+            piece = rest.piece(part, rows[chosen], ends + 1 + (rest.row - rest.low)[part] - rows[chosen])
+            for chunk in self._given(events, piece, ends, found, chosen):
+                yield dataclasses.replace(chunk, segments=piece.segments[chunk.segments].astype(np.int32))
+        return read, spans, dense
+
+    def _first_left(
+        self, events: Events, rest: Rest, of: Array, rows: Array, *, starts: Array, reach: Array, budget: int, first: Array
+    ) -> Iterator[tuple[Chunk, Array]]:
+        """Read on from some rows, by their numbers, each a partition of its own; what is left of their first triggers, with these numbers.
+
+        of: the number in `rest` of the partition of each row. budget: how many events to read in all. first: the positions of the triggers, to fill.
+        From each row on the first events are read, then four times as many where nothing was left, and so on up to four times `reach`.
+        """
+        length, longest = np.maximum(reach // 4, 1), reach if self._lists else 4 * reach
+        while len(starts):
+            part = of[starts]
+            lengths = np.minimum(length[part], rest.stop[part] - rows[starts])
             budget -= int(lengths.sum())
             if budget < 0:
-                break
-            left = Left(len(waiting), later=True)
-            piece = Piece(rows, lengths, rest.position_of(rows), np.full(len(rows), rest.segment), np.zeros_like(rows))
-            found += [(chunk, waiting[own]) for chunk, own in self._read(events, piece, np.full(len(rows), -1), left)]
-            first[waiting] = left.first
-            waiting = waiting[(left.first < 0) & (lengths == length)]
-            if self._lists and length >= reach:
-                break
-            length = min(4 * length, reach) if self._lists else 4 * length
-        if budget == 0:
-            return 0
-        self._begin_anew(np.array([-1]))  # the last of them, which a snapshot would have
-        numbers = np.full(len(begins) + 1, -1)  # of the start that comes next, from each place in `begins` on
-        numbers[np.searchsorted(begins, starts)] = np.arange(len(starts))
-        following = numbers[np.searchsorted(begins, rest.row_of(first + 1))].tolist()
-        triggers, chosen, number = first.tolist(), [], int(numbers[0])
-        while number >= 0 and triggers[number] >= 0:
-            chosen.append(number)
-            number = following[number]
-        if not chosen:
-            return 0
-        ends = first[chosen]
-        rows = starts[chosen]
-        piece = Piece(rows, rest.row_of(ends + 1) - rows, rest.position_of(rows), np.full(len(rows), rest.segment), np.zeros_like(rows))
-        for chunk in self._given(events, piece, ends, [(chunk, own) for chunk, own in found], np.array(chosen)):
-            yield dataclasses.replace(chunk, segments=np.full(len(chunk), rest.segment, np.int32))
-        return int(ends[-1]) + 1 - rest.low
+                return
+            left = Left(len(starts), later=True)
+            piece = rest.piece(part, rows[starts], lengths)
+            for chunk, own in self._read(events, piece, np.full(len(part), -1), left):
+                yield chunk, starts[own]
+            first[starts] = left.first
+            starts = starts[(left.first < 0) & (lengths == length[part]) & (lengths < longest[part])]
+            length = np.minimum(4 * length, longest)
 
     def _given(self, events: Events, piece: Piece, triggers: Array, found: list[tuple[Chunk, Array]], numbers: Array) -> Iterator[Chunk]:  # noqa: ARG002
-        """What is left of one trigger of each segment of a piece, in their order. found, numbers: see `_behind`."""
+        """What is left of one trigger of each segment of a piece, in their order. found: matches, with their numbers; numbers: of the segments."""
         those = [(chunk.take(some), own[some]) for chunk, own in found if len(some := np.flatnonzero(np.isin(own, numbers)))]
-        yield collect([chunk for chunk, _ in those]).take(np.argsort(np.concatenate([own for _, own in those]), kind="stable"))
+        owners = np.searchsorted(numbers, np.concatenate([own for _, own in those]))
+        chunk = dataclasses.replace(collect([chunk for chunk, _ in those]), segments=owners.astype(np.int32))
+        yield chunk.take(np.argsort(owners, kind="stable"))
 
     def _read(self, events: Events, piece: Piece, slots: Array, left: Left) -> Iterator[tuple[Chunk, Array]]:
         """Read a piece of a batch, as `_left`."""
@@ -435,6 +491,22 @@ class Consuming(Around):
     def _load(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
         """Go on inside. stored: the partitions, with the events of each since it starts anew."""
         self.evaluation.load(sections, stored)
+
+
+def _linked(of: Array, following: Array, known: Array) -> Array:
+    """The numbers of those that are reached from the first one of each owner, from one that is known to the one that follows it.
+
+    of: their owners, ascending. following: numbers, which past those of the owner stand for nothing.
+    """
+    following = np.where(np.append(of, -1)[following] == of, following, -1).tolist()
+    on = known.tolist()
+    reached: list[int] = []
+    for begin in np.unique(of, return_index=True)[1].tolist():
+        number = begin
+        while number >= 0 and on[number]:
+            reached.append(number)
+            number = following[number]
+    return np.array(reached, np.int64)
 
 
 def beginning(program: Program) -> Callable[[Array], Array]:

@@ -125,8 +125,8 @@ class Guided(Consuming):
             return
         index = index_of(piece.rows, piece.lengths)
         read = events.of(index, cuts=offsets_of(piece.lengths)[:-1], slots=np.full(len(piece.rows), -1, np.int32))
-        for chunk, _ in self._listed(read, index, piece, triggers, np.arange(len(triggers))):
-            yield chunk
+        for chunk, own in self._listed(read, index, piece, triggers, np.arange(len(triggers))):
+            yield dataclasses.replace(chunk, segments=own.astype(np.int32))
 
     def _pass(self, evaluation: Evaluation, read: Events, rows: Array | slice, starts: Array, lengths: Array, slots: Array) -> None:
         """Let an evaluation read some segments without listing a match. starts, lengths: where they stand in `read`."""

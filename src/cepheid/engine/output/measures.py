@@ -537,11 +537,11 @@ def _count_distinct(block: _Block, node: Apply) -> Value:
 
 def _codes(values: Array) -> Array:
     """Numbers from 0 on, the same for equal values."""
-    if values.dtype.kind in "iu" and len(values):
-        least = int(values.min())
-        if int(values.max()) - least < DENSE * len(values):  # PERF: most numbers of which distinct ones are counted are small
-            return values - values.dtype.type(least)
-    codes: Array = np.unique(values, return_inverse=True)[1]
+    codes: Array
+    if values.dtype.kind == "i" and len(values) and int(values.max()) - int(values.min()) < DENSE * len(values):
+        codes = values.astype(np.int64) - int(values.min())  # PERF: most numbers of which distinct ones are counted are near each other
+    else:
+        codes = np.unique(values, return_inverse=True)[1]
     return codes
 
 
