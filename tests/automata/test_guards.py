@@ -40,6 +40,7 @@ from cepheid.automata.supports import labelling
 from cepheid.automata.transform import cubes, project, shows_labels, successors
 from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, SHOWN, order
 from cepheid.automata.waiting import WaitingAutomaton, obstacle
+from cepheid.engine.evaluations.consuming import beginning
 from cepheid.engine.evaluations.guarded_choice_run import unites
 from cepheid.engine.evaluations.labelling import Labelling
 from cepheid.engine.letters.codes import having
@@ -222,6 +223,7 @@ CONSUMERS = {
     "engine/plan/explain.py _size": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "engine/plan/explain.py _transition": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "engine/plan/explain.py automaton_text": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
+    "engine/evaluations/consuming.py beginning": "test_an_event_may_begin_a_match_whatever_guards_say",
     "engine/evaluations/labelling.py Labelling": "test_labellings_refuse_guards",
     "engine/evaluations/numbered.py Numbered": "test_determinization_refuses_guards",
     "engine/letters/words.py having_words": "test_tests_of_letters_refuse_guards",
@@ -698,6 +700,18 @@ def test_tests_of_letters_refuse_guards() -> None:
     with pytest.raises(NotSupportedError, match=f"a test of letters {REFUSED}"):
         having(letters, automaton.alphabet, [(move.requires, move.forbids) for move in automaton.transitions])
     assert having(letters, automaton.alphabet, [(0, 1)]).all()
+
+
+def test_an_event_may_begin_a_match_whatever_guards_say() -> None:
+    automaton = sample()
+    begins = beginning(Program(automaton))
+    letters = np.arange(1 << automaton.alphabet.bits, dtype=np.uint32)
+    events, guards = (1 << len(automaton.predicates)) - 1, automaton.alphabet.mask(Scope.RUN)
+    masks = [automaton.alphabet.mask_of(letter) & events for letter in letters.tolist()]
+    moves = automaton.outgoing[automaton.initial]
+    expected = [any(move.enabled(mask | guards) or move.enabled(mask) for move in moves) for mask in masks]
+    assert begins(letters).tolist() == expected
+    assert any(expected)
 
 
 def test_waiting_automata_refuse_guards() -> None:
