@@ -166,7 +166,7 @@ def read_bytes(name: str, data: bytes) -> pa.Table:
         path = Path(folder) / name
         path.write_bytes(data)
         try:
-            return whole(read_file(path))
+            return whole(read_file(path, typed=False))
         except cepheid.CepheidError as error:
             error.fact = error.fact.replace(str(path), name)
             error.args = (error.fact,)

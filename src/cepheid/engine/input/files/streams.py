@@ -56,8 +56,10 @@ def is_path(value: object) -> TypeGuard[str | os.PathLike[str]]:
     return is_file(value) or (isinstance(value, str) and bool(Path(value).suffix or os.path.exists(value)))  # noqa: PTH110 - never raises
 
 
-def read(given: str | os.PathLike[str]) -> pa.RecordBatchReader:
+def read(given: str | os.PathLike[str], *, typed: bool = True) -> pa.RecordBatchReader:
     """The events of a file, or with wildcards of several; only what their types ask for is read yet.
+
+    typed: whether its attributes must have types, which a header alone does not say.
 
     Raises InputError where that is no file of events, or where it is damaged, which may show only while the events are read.
     """
@@ -69,7 +71,7 @@ def read(given: str | os.PathLike[str]) -> pa.RecordBatchReader:
     for path in paths:
         check_file(path)
     stream = stream_of(None, paths)
-    if not stream.rows and any(map(pa.types.is_null, stream.schema.types)):
+    if typed and not stream.rows and any(map(pa.types.is_null, stream.schema.types)):
         fact = f"{stream.source} has a header and no events, so nothing says the types of its attributes"
         raise InputError(fact, help=("pass an empty pyarrow.Table with a schema", "cepheid run takes the types from the query"))
     return pa.RecordBatchReader.from_batches(stream.schema, (batch for piece in stream.pieces() for batch in piece.to_batches()))
