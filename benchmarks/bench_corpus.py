@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 import cepheid
 import circumstances
 from cepheid.automata.program import Program
-from cepheid.engine.evaluations.guarded_tables import GuardTables, UnknownError
+from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, UnknownError
 from cepheid.errors import CepheidError
 from cepheid.testing.methods import anew, layers_of
 

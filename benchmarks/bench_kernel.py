@@ -22,7 +22,7 @@ import pyarrow as pa
 
 import cepheid
 import circumstances
-from cepheid.engine.evaluations.match import Evaluation
+from cepheid.engine.evaluations.graph.match import Evaluation
 from cepheid.kernel import COMPILED
 from cepheid.schema import schema_of
 

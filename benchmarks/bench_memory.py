@@ -18,7 +18,7 @@ import numpy as np
 
 import circumstances
 from bench_kernel import program, uniform
-from cepheid.engine.evaluations.match import Evaluation
+from cepheid.engine.evaluations.graph.match import Evaluation
 
 if TYPE_CHECKING:
     from cepheid.engine.evaluations.base import Chunk

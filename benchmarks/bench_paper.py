@@ -21,7 +21,7 @@ import pyarrow as pa
 import cepheid
 import circumstances
 from cepheid.engine.evaluations.base import Chunk
-from cepheid.engine.evaluations.match import Evaluation
+from cepheid.engine.evaluations.graph.match import Evaluation
 from cepheid.language.syntax import Consumption
 from cepheid.schema import schema_of
 

@@ -59,6 +59,9 @@ ALLOWED: dict[str, set[str]] = {
 ROOMS = ("memory", "letters", "output", "input", "evaluations", "plan", "run")
 """The packages of the engine: each may import those before it."""
 
+INNER_ROOMS = ("", "around", "graph", "counts", "choosing", "uncompiled", "guards", "absences")
+"""Those of the evaluations, "" for what all of them share: the same."""
+
 PARTS = dict.fromkeys(("testing.evaluate", "testing.denotation", "testing.derived"), "testing.reference")
 """Modules that belong to a unit without lying in it: the reference is three modules."""
 
@@ -206,6 +209,16 @@ def test_rooms_of_the_engine_import_only_those_before_them(module: str) -> None:
     own = ROOMS.index(module.split(".")[1])
     edges = [edge for edge in imports_of(module, MODULES[module]) if edge.target.startswith("engine.")]
     wrong = [f"{MODULES[module]}:{edge.line}: {edge.target}" for edge in edges if ROOMS.index(edge.target.split(".")[1]) > own]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module.startswith("engine.evaluations.")])
+def test_rooms_of_the_evaluations_import_only_those_before_them(module: str) -> None:
+    def room(name: str) -> int:
+        return INNER_ROOMS.index(name.split(".")[2] if name.count(".") > 2 or MODULES[name].name == "__init__.py" else "")
+
+    edges = [edge for edge in imports_of(module, MODULES[module]) if edge.target.startswith("engine.evaluations.")]
+    wrong = [f"{MODULES[module]}:{edge.line}: {edge.target}" for edge in edges if room(edge.target) > room(module)]
     assert not wrong, "\n".join(wrong)
 
 

@@ -11,7 +11,7 @@ from random_expressions import ENOUGH, random_expression, random_length, random_
 from cepheid.algebra import Detector, Primitive, Rate, Restriction, generate_c, generate_python, memory, transform
 from cepheid.algebra.generate import unrolled
 from cepheid.algebra.generate_c_steps import INSTANCE_BYTES, MARK_BYTES
-from cepheid.engine.evaluations import restricted as engine
+from cepheid.engine.evaluations.choosing import restricted as engine
 from cepheid.errors import LimitError
 
 A, B, C, D = map(Primitive, "ABCD")

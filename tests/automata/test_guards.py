@@ -40,9 +40,9 @@ from cepheid.automata.supports import labelling
 from cepheid.automata.transform import cubes, project, shows_labels, successors
 from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, SHOWN, order
 from cepheid.automata.waiting import WaitingAutomaton, obstacle
-from cepheid.engine.evaluations.consuming import beginning
-from cepheid.engine.evaluations.guarded_choice_run import unites
-from cepheid.engine.evaluations.labelling import Labelling
+from cepheid.engine.evaluations.choosing.consuming import beginning
+from cepheid.engine.evaluations.choosing.labelling import Labelling
+from cepheid.engine.evaluations.guards.guarded_choice_run import unites
 from cepheid.engine.letters.codes import having
 from cepheid.engine.plan.explain import automaton_text, predicate_text
 from cepheid.errors import NotSupportedError
@@ -177,13 +177,13 @@ CONSUMERS = {
     "automata/regions.py _direct_tests": "test_macro_states_ask_guards",
     "automata/regions.py _is_clock": "test_macro_states_ask_guards",
     "automata/regions.py _is_nested": "test_macro_states_ask_guards",
-    "engine/evaluations/guarded_tables.py regions_of": "test_methods_for_guards_take_what_asks_them",
-    "engine/evaluations/guarded_parts_run.py part_program": "test_methods_for_guards_take_what_asks_them",
-    "engine/evaluations/guarded_tables.py _places": "test_methods_for_guards_take_what_asks_them",
-    "engine/evaluations/guarded_choice_run.py is_last": "test_methods_for_guards_take_what_asks_them",
-    "engine/evaluations/guarded_choice_run.py unites": "test_chains_unite_whose_guard_is_a_longest_gap",
-    "engine/evaluations/guarded_state.py _macro": "test_macro_states_ask_guards",
-    "engine/evaluations/guarded_values.py Contents": "test_macro_states_ask_guards",
+    "engine/evaluations/guards/guarded_tables.py regions_of": "test_methods_for_guards_take_what_asks_them",
+    "engine/evaluations/guards/guarded_parts_run.py part_program": "test_methods_for_guards_take_what_asks_them",
+    "engine/evaluations/guards/guarded_tables.py _places": "test_methods_for_guards_take_what_asks_them",
+    "engine/evaluations/guards/guarded_choice_run.py is_last": "test_methods_for_guards_take_what_asks_them",
+    "engine/evaluations/guards/guarded_choice_run.py unites": "test_chains_unite_whose_guard_is_a_longest_gap",
+    "engine/evaluations/uncompiled/guarded_state.py _macro": "test_macro_states_ask_guards",
+    "engine/evaluations/uncompiled/guarded_values.py Contents": "test_macro_states_ask_guards",
     "automata/strategies.py _Construction": "test_strategies_refuse_guards",
     "automata/strategies.py _Rivals": "test_strategies_refuse_guards",
     "automata/strategies.py _answers": "test_strategies_refuse_guards",
@@ -219,20 +219,20 @@ CONSUMERS = {
     "automata/waiting.py _simulation": "test_waiting_automata_refuse_guards",
     "automata/waiting.py _strongest": "test_waiting_automata_refuse_guards",
     "automata/waiting.py obstacle": "test_waiting_automata_refuse_guards",
-    "engine/evaluations/domination.py _letters": "test_waiting_automata_refuse_guards",
+    "engine/evaluations/choosing/domination.py _letters": "test_waiting_automata_refuse_guards",
     "engine/plan/explain.py _size": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "engine/plan/explain.py _transition": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "engine/plan/explain.py automaton_text": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
-    "engine/evaluations/consuming.py beginning": "test_an_event_may_begin_a_match_whatever_guards_say",
-    "engine/evaluations/labelling.py Labelling": "test_labellings_refuse_guards",
-    "engine/evaluations/numbered.py Numbered": "test_determinization_refuses_guards",
+    "engine/evaluations/choosing/consuming.py beginning": "test_an_event_may_begin_a_match_whatever_guards_say",
+    "engine/evaluations/choosing/labelling.py Labelling": "test_labellings_refuse_guards",
+    "engine/evaluations/around/numbered.py Numbered": "test_determinization_refuses_guards",
     "engine/letters/words.py having_words": "test_tests_of_letters_refuse_guards",
     "engine/letters/codes.py having": "test_tests_of_letters_refuse_guards",
-    "engine/evaluations/maximal.py _hides_inside": "test_waiting_automata_refuse_guards",
-    "engine/evaluations/next.py NextTables": "test_waiting_automata_refuse_guards",
-    "engine/evaluations/next.py _test": "test_waiting_automata_refuse_guards",
-    "engine/evaluations/per_end.py _Abilities": "test_strategies_refuse_guards",
-    "engine/evaluations/restricted.py RestrictedProgram": "test_the_detector_of_the_algebra_refuses_guards",
+    "engine/evaluations/choosing/maximal.py _hides_inside": "test_waiting_automata_refuse_guards",
+    "engine/evaluations/choosing/next.py NextTables": "test_waiting_automata_refuse_guards",
+    "engine/evaluations/choosing/next.py _test": "test_waiting_automata_refuse_guards",
+    "engine/evaluations/graph/per_end.py _Abilities": "test_strategies_refuse_guards",
+    "engine/evaluations/choosing/restricted.py RestrictedProgram": "test_the_detector_of_the_algebra_refuses_guards",
     "play/stepping.py _with_finals": "test_stepping_asks_guards",
     "play/stepping.py _without_guards": "test_stepping_asks_guards",
     "engine/run/amounts.py Amounts": "test_sums_that_decide_early_refuse_guards",

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from cepheid.automata.alphabet import Alphabet, Predicate
-from cepheid.engine.evaluations.counting import CountSizes
+from cepheid.engine.evaluations.counts.counting import CountSizes
 from cepheid.engine.output import exact_counts
 from cepheid.language.syntax import Consumption
 

@@ -14,9 +14,9 @@ import pytest
 from enough import Enough, Kept
 
 import cepheid
-from cepheid.engine.evaluations import guarded_methods
-from cepheid.engine.evaluations.absence import ALWAYS, Ends, undecided, vetoed
-from cepheid.engine.evaluations.guarded import Guarded, GuardedChoice
+from cepheid.engine.evaluations.absences.absence import ALWAYS, Ends, undecided, vetoed
+from cepheid.engine.evaluations.guards import guarded_methods
+from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedChoice
 from cepheid.engine.input import payload
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.partitions import Partitions
@@ -32,8 +32,8 @@ from cepheid.testing.harness import events as stream
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cepheid.engine.evaluations.guarded import Found
-    from cepheid.engine.evaluations.guarded_graph import Node
+    from cepheid.engine.evaluations.uncompiled.guarded import Found
+    from cepheid.engine.evaluations.uncompiled.guarded_graph import Node
     from cepheid.engine.plan.compiled import Compiled
 
 VARIANTS = ("compiled", "python", "checked")

@@ -13,7 +13,7 @@ import pytest
 
 import cepheid
 from cepheid.engine.evaluations import base as running
-from cepheid.engine.evaluations.absence import Absence
+from cepheid.engine.evaluations.absences.absence import Absence
 from cepheid.engine.plan.compiled import Compiled
 from cepheid.engine.run import member, queries
 from cepheid.engine.run.query_state import QueryState

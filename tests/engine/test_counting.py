@@ -21,7 +21,7 @@ import cepheid
 from cepheid.automata.automaton import Automaton
 from cepheid.automata.program import Program, program_of
 from cepheid.automata.transition import Transition, order
-from cepheid.engine.evaluations.counting import Counting
+from cepheid.engine.evaluations.counts.counting import Counting
 from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.run import definition
 from cepheid.errors import LimitError

@@ -14,8 +14,8 @@ from cepheid.automata.alphabet import Alphabet, Predicate
 from cepheid.automata.automaton import Automaton
 from cepheid.automata.program import Program
 from cepheid.automata.transition import Transition, order
-from cepheid.engine.evaluations import counting as module
-from cepheid.engine.evaluations.counting import Counting, CountSizes
+from cepheid.engine.evaluations.counts import counting as module
+from cepheid.engine.evaluations.counts.counting import Counting, CountSizes
 from cepheid.engine.memory import count_blocks
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import available

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cepheid.engine.evaluations import events as engine_events
-from cepheid.engine.evaluations import match as module
-from cepheid.engine.evaluations.match import Evaluation, Sizes
+from cepheid.engine.evaluations.graph import match as module
+from cepheid.engine.evaluations.graph.match import Evaluation, Sizes
 from cepheid.errors import LimitError
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine.evaluations import match as evaluation
+from cepheid.engine.evaluations.graph import match as evaluation
 from cepheid.errors import LimitError
 
 LEAST, GREATEST = -(2**63), 2**63 - 1

@@ -16,9 +16,9 @@ import pytest
 from enough import Enough
 
 import cepheid
-from cepheid.engine.evaluations.match import Evaluation
-from cepheid.engine.evaluations.match_state import SLOT_COLUMNS
-from cepheid.engine.evaluations.maximal import Maximal
+from cepheid.engine.evaluations.choosing.maximal import Maximal
+from cepheid.engine.evaluations.graph.match import Evaluation
+from cepheid.engine.evaluations.graph.match_state import SLOT_COLUMNS
 from cepheid.engine.memory import container as state
 from cepheid.errors import SnapshotError
 from cepheid.kernel import available

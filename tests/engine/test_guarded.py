@@ -35,11 +35,13 @@ from pattern_cases import CASES, SEED
 
 from cepheid.automata import Automaton, ChoiceProgram, Program, Transition, regions, trim
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now
-from cepheid.engine.evaluations import guarded, guarded_indexes, guarded_maximal, guarded_methods, guarded_output, guarded_sample
+from cepheid.engine.evaluations import spread
 from cepheid.engine.evaluations.base import Chunk, collect
-from cepheid.engine.evaluations.guarded import Guarded, GuardedChoice, GuardedCounts
-from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
+from cepheid.engine.evaluations.guards import guarded_methods
+from cepheid.engine.evaluations.guards.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
 from cepheid.engine.evaluations.method import Terms
+from cepheid.engine.evaluations.uncompiled import guarded, guarded_indexes, guarded_maximal, guarded_output
+from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.output.exact_counts import to_integer
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.language.syntax import Consumption, Strategy
@@ -231,16 +233,16 @@ def test_a_sample_is_one_match_of_each_part_of_equal_size(monkeypatch: pytest.Mo
         assert run(Guarded(Program(automaton), sample=sample, limit=limit, **bounds), rows, cuts=random_cuts(rng, rows)) == wanted
 
 
-@pytest.mark.parametrize("total", [7, guarded_sample.EXACT - 1, guarded_sample.EXACT, (1 << 200) - 1])
+@pytest.mark.parametrize("total", [7, spread.EXACT - 1, spread.EXACT, (1 << 200) - 1])
 def test_the_places_of_a_sample_are_in_parts_of_equal_size(total: int) -> None:
     for sample in (1, 2, 3, 6):
-        places = list(guarded_sample.spread(total, sample, 5))
+        places = list(spread.spread(total, sample, 5))
         parts = [number * total // sample for number in range(sample + 1)]
-        if total < guarded_sample.EXACT:
+        if total < spread.EXACT:
             assert places == parts[:-1]
             continue
         assert all(first < place < following for place, (first, following) in zip(places, itertools.pairwise(parts), strict=True))
-        assert places != list(guarded_sample.spread(total, sample, 6)), "drawn by the position"
+        assert places != list(spread.spread(total, sample, 6)), "drawn by the position"
 
 
 def test_a_restored_state_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,14 +18,14 @@ from pattern_cases import CASES, SEED
 from cepheid.automata import Automaton, Program, Transition, trim
 from cepheid.automata.program import ChoiceProgram
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now
-from cepheid.engine.evaluations import guarded as in_python
-from cepheid.engine.evaluations import guarded_tables
 from cepheid.engine.evaluations.base import collect
-from cepheid.engine.evaluations.guarded import Guarded, GuardedChoice, GuardedCounts
-from cepheid.engine.evaluations.guarded_choice_run import GuardedChoiceRun
-from cepheid.engine.evaluations.guarded_run import GuardedCountRun, GuardedRun, GuardSizes
-from cepheid.engine.evaluations.guarded_start import guarded, guarded_choice, guarded_counts
-from cepheid.engine.evaluations.guarded_tables import GuardTables, UnknownError
+from cepheid.engine.evaluations.guards import guarded_tables
+from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
+from cepheid.engine.evaluations.guards.guarded_run import GuardedCountRun, GuardedRun, GuardSizes
+from cepheid.engine.evaluations.guards.guarded_start import guarded, guarded_choice, guarded_counts
+from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, UnknownError
+from cepheid.engine.evaluations.uncompiled import guarded as in_python
+from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.output.exact_counts import to_integer
 from cepheid.errors import LimitError, NotSupportedError, SnapshotError
@@ -583,7 +583,7 @@ def test_a_kernel_that_chooses_returns_for_whoever_waits() -> None:
 
 
 def test_numbers_that_are_too_long_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepheid.engine.evaluations.counting.COUNT_LIMBS", 2)
+    monkeypatch.setattr("cepheid.engine.evaluations.counts.counting.COUNT_LIMBS", 2)
     rows = [Row("A", moment, w=0) for moment in range(200)] + [Row("B", 200)]
     with pytest.raises(LimitError, match="COUNT_LIMBS"):
         counts_of(GuardedCountRun(rising()), rows, texts=Texts())

@@ -13,12 +13,13 @@ from enough import Enough, share
 from pattern_cases import CASES, SEED
 
 import cepheid
-from cepheid.engine.evaluations import guarded_maximal, guarded_parts, guarded_run
+from cepheid.engine.evaluations.around.valued import Valued
 from cepheid.engine.evaluations.events import Events
-from cepheid.engine.evaluations.guarded import Guarded, GuardedCounts
-from cepheid.engine.evaluations.guarded_parts_run import PartsRun
-from cepheid.engine.evaluations.guarded_run import GuardSizes
-from cepheid.engine.evaluations.valued import Valued
+from cepheid.engine.evaluations.guards import guarded_run
+from cepheid.engine.evaluations.guards.guarded_parts_run import PartsRun
+from cepheid.engine.evaluations.guards.guarded_run import GuardSizes
+from cepheid.engine.evaluations.uncompiled import guarded_maximal, guarded_parts
+from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedCounts
 from cepheid.engine.letters.encoded import Texts
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import available

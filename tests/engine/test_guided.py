@@ -14,7 +14,7 @@ import pytest
 from enough import Enough
 
 import cepheid
-from cepheid.engine.evaluations import consuming
+from cepheid.engine.evaluations.choosing import consuming
 from cepheid.engine.memory import container
 from cepheid.engine.plan import compiled
 from cepheid.errors import LimitError, SnapshotError

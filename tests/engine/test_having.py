@@ -12,7 +12,7 @@ import pytest
 from enough import Enough
 
 import cepheid
-from cepheid.engine.evaluations import consuming
+from cepheid.engine.evaluations.choosing import consuming
 from cepheid.engine.plan import compiled, planner
 from cepheid.engine.run import having
 from cepheid.errors import BindError, LimitError, NotSupportedError, SnapshotError

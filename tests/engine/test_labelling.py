@@ -12,9 +12,9 @@ import pytest
 from enough import Enough
 
 from cepheid.automata.supports import SupportProgram, shown_variables
-from cepheid.engine.evaluations import labelling as module
-from cepheid.engine.evaluations.labelling import SEVERAL, Labelling, SupportChunk
-from cepheid.engine.evaluations.match import CHUNK_MATCHES
+from cepheid.engine.evaluations.choosing import labelling as module
+from cepheid.engine.evaluations.choosing.labelling import SEVERAL, Labelling, SupportChunk
+from cepheid.engine.evaluations.graph.match import CHUNK_MATCHES
 from cepheid.errors import LimitError
 
 sys.path.insert(0, str(Path(__file__).parent))

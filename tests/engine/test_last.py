@@ -19,8 +19,8 @@ from cepheid.automata.alphabet import Alphabet, Predicate
 from cepheid.automata.automaton import Automaton
 from cepheid.automata.program import Program
 from cepheid.automata.transition import Transition, order
-from cepheid.engine.evaluations.last import Last
-from cepheid.engine.evaluations.supports import SupportSizes
+from cepheid.engine.evaluations.choosing.last import Last
+from cepheid.engine.evaluations.choosing.supports import SupportSizes
 from cepheid.engine.memory import blocks
 from cepheid.errors import LimitError, NotSupportedError, SnapshotError
 from cepheid.kernel import available

@@ -9,7 +9,7 @@ import pytest
 
 import cepheid
 from cepheid.automata import succession
-from cepheid.engine.evaluations import guarded
+from cepheid.engine.evaluations.uncompiled import guarded
 from cepheid.errors import InputError
 from cepheid.testing import events
 

@@ -14,15 +14,15 @@ import pytest
 from enough import Enough, Kept, share
 from strategy_cases import ALPHABETS, CASES, SEED, automaton_of, check, collector, expected, forgotten, random_case, random_formula, stored
 
-import cepheid.engine.evaluations.domination as domination_module
+import cepheid.engine.evaluations.choosing.domination as domination_module
 from cepheid.automata.alphabet import Alphabet, Predicate
 from cepheid.automata.automaton import Automaton
 from cepheid.automata.program import Program
 from cepheid.automata.transition import Transition, order
 from cepheid.automata.waiting import WaitingAutomaton
-from cepheid.engine.evaluations.domination import TOP, Domination, DominationTable, explore
-from cepheid.engine.evaluations.match import Evaluation
-from cepheid.engine.evaluations.maximal import Maximal, MaximalSizes
+from cepheid.engine.evaluations.choosing.domination import TOP, Domination, DominationTable, explore
+from cepheid.engine.evaluations.choosing.maximal import Maximal, MaximalSizes
+from cepheid.engine.evaluations.graph.match import Evaluation
 from cepheid.errors import CepheidError, NotSupportedError, SnapshotError
 from cepheid.kernel import available
 from cepheid.language.syntax import Consumption, Strategy

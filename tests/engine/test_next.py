@@ -28,9 +28,9 @@ from cepheid.automata.automaton import Automaton
 from cepheid.automata.program import Program
 from cepheid.automata.transition import Transition, order
 from cepheid.automata.waiting import WaitingAutomaton
-from cepheid.engine.evaluations import next as module
-from cepheid.engine.evaluations.next import HELD, Next, NextTables
-from cepheid.engine.evaluations.supports import SupportSizes
+from cepheid.engine.evaluations.choosing import next as module
+from cepheid.engine.evaluations.choosing.next import HELD, Next, NextTables
+from cepheid.engine.evaluations.choosing.supports import SupportSizes
 from cepheid.engine.memory import blocks
 from cepheid.errors import LimitError, NotSupportedError, SnapshotError
 from cepheid.kernel import available

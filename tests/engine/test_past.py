@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from cepheid.engine.evaluations.past import Past
+from cepheid.engine.evaluations.around.past import Past
 
 
 def test_the_last_value_up_to_a_place(seed):

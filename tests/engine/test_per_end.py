@@ -16,8 +16,8 @@ from pattern_cases import CHOOSING, SCHEMA, random_pattern, random_variables
 from strategy_cases import CASES, SEED, Expected, Labelled, check, forgotten, stored
 
 from cepheid.automata import end_program, program_of
-from cepheid.engine.evaluations.per_end import PerEnd, PerEndSizes
-from cepheid.engine.evaluations.trackers import Tracked
+from cepheid.engine.evaluations.around.trackers import Tracked
+from cepheid.engine.evaluations.graph.per_end import PerEnd, PerEndSizes
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import available
 from cepheid.language.syntax import Consumption, Strategy

@@ -13,8 +13,8 @@ from enough import Enough
 
 import cepheid
 from cepheid.algebra.memory import Rate, memory
-from cepheid.engine.evaluations import restricted
-from cepheid.engine.evaluations.restricted import Restricted, RestrictedProgram, RestrictedSizes, bounded
+from cepheid.engine.evaluations.choosing import restricted
+from cepheid.engine.evaluations.choosing.restricted import Restricted, RestrictedProgram, RestrictedSizes, bounded
 from cepheid.errors import BindError
 from cepheid.testing import events as rows_of_text
 from cepheid.testing.differential import WAYS, Case, check, draw, draws, rows_of, ways_of

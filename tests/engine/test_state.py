@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cepheid.engine.evaluations.match import Evaluation
+from cepheid.engine.evaluations.graph.match import Evaluation
 from cepheid.engine.memory import container as state
 from cepheid.errors import CepheidError, SnapshotError
 

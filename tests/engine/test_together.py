@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine.evaluations import match as evaluations
 from cepheid.engine.evaluations.base import Chunk, collect
+from cepheid.engine.evaluations.graph import match as evaluations
 from cepheid.engine.output import marks
 from cepheid.engine.output.marks import Even, Ragged
 from cepheid.engine.run import batch, together

@@ -13,8 +13,8 @@ from strategy_cases import CASES, SEED
 
 import cepheid
 from cepheid.automata import program_of
-from cepheid.engine.evaluations.match import Evaluation
-from cepheid.engine.evaluations.trackers import Tracked
+from cepheid.engine.evaluations.around.trackers import Tracked
+from cepheid.engine.evaluations.graph.match import Evaluation
 from cepheid.errors import LimitError
 from cepheid.kernel import available
 from cepheid.language.syntax import Strategy

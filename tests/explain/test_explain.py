@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine.evaluations.guarded_tables import MOST_COMBINED
+from cepheid.engine.evaluations.guards.guarded_tables import MOST_COMBINED
 from cepheid.engine.plan.explain import STAGES
 from cepheid.errors import BindError, InputError
 

@@ -13,19 +13,10 @@ from pathlib import Path
 import pytest
 
 import cepheid.kernel
-from cepheid.engine.evaluations import (
-    base,
-    block_run,
-    guarded_cells,
-    guarded_run,
-    guarded_sets,
-    guarded_tables,
-    last,
-    match,
-    maximal,
-    next,  # noqa: A004 - a module called after NXT
-    restricted,
-)
+from cepheid.engine.evaluations import base, block_run
+from cepheid.engine.evaluations.choosing import last, maximal, next, restricted  # noqa: A004 - a module called after NXT
+from cepheid.engine.evaluations.graph import match
+from cepheid.engine.evaluations.guards import guarded_cells, guarded_run, guarded_sets, guarded_tables
 from cepheid.engine.memory import blocks, count_blocks, pools
 from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from enough import Enough, share
 
-from cepheid.engine.evaluations.match import Evaluation, Sizes
+from cepheid.engine.evaluations.graph.match import Evaluation, Sizes
 from cepheid.engine.memory import container as state
 from cepheid.kernel import available
 

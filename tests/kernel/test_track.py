@@ -10,8 +10,8 @@ from strategy_cases import CASES, SEED
 
 from cepheid.automata.alphabet import Alphabet, Tracker
 from cepheid.automata.transition import Transition, order
+from cepheid.engine.evaluations.around.trackers import Trackers
 from cepheid.engine.evaluations.events import Events
-from cepheid.engine.evaluations.trackers import Trackers
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import available, kernel
 
@@ -108,7 +108,7 @@ def test_the_kernel_names_what_it_does_not_know() -> None:
 
 
 def test_states_of_partitions_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepheid.engine.evaluations.trackers.STATE_LIMIT", 2)
+    monkeypatch.setattr("cepheid.engine.evaluations.around.trackers.STATE_LIMIT", 2)
     chain = Tracker(1, 9, order(Transition(state, state + 1, 1) for state in range(8)))
     run = Trackers([chain], Alphabet(), bits=1, entries=1)
     cuts = np.cumsum(np.arange(8))

@@ -18,11 +18,11 @@ from enough import Enough, Kept
 
 import cepheid
 from cepheid.engine.evaluations import base as running
-from cepheid.engine.evaluations import labelling, maximal, supports
-from cepheid.engine.evaluations import match as evaluation
-from cepheid.engine.evaluations.match import Sizes
-from cepheid.engine.evaluations.maximal import MaximalSizes
-from cepheid.engine.evaluations.supports import SupportSizes
+from cepheid.engine.evaluations.choosing import labelling, maximal, supports
+from cepheid.engine.evaluations.choosing.maximal import MaximalSizes
+from cepheid.engine.evaluations.choosing.supports import SupportSizes
+from cepheid.engine.evaluations.graph import match as evaluation
+from cepheid.engine.evaluations.graph.match import Sizes
 from cepheid.engine.input import payload
 from cepheid.engine.memory import store
 from cepheid.engine.output.matches import Match

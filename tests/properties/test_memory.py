@@ -20,8 +20,8 @@ import pytest
 
 import cepheid
 from cepheid.engine.evaluations import base as running
-from cepheid.engine.evaluations.guarded_methods import CARRIED, UNMARKED
-from cepheid.engine.evaluations.match import Evaluation
+from cepheid.engine.evaluations.graph.match import Evaluation
+from cepheid.engine.evaluations.guards.guarded_methods import CARRIED, UNMARKED
 from cepheid.engine.input import payload
 from cepheid.engine.plan.methods import METHODS
 from cepheid.engine.run import member

@@ -15,8 +15,8 @@ from enough import Enough
 
 import cepheid
 from cepheid.automata import alphabet as alphabets
-from cepheid.engine.evaluations import numbered
-from cepheid.engine.evaluations.numbered import Numbered
+from cepheid.engine.evaluations.around import numbered
+from cepheid.engine.evaluations.around.numbered import Numbered
 from cepheid.engine.letters import numbers
 from cepheid.engine.plan.methods import METHODS
 from cepheid.engine.run import batch

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True, infer_types=False
 """The kernel of automata with guards: letters and values of events in, matches out, over groups of partial matches that nobody visits one by one.
 
-One source that Cython compiles and CPython also runs as it is; `cepheid.engine.evaluations.guarded_run` drives it (exit codes as in
+One source that Cython compiles and CPython also runs as it is; `cepheid.engine.evaluations.guards.guarded_run` drives it (exit codes as in
 `cepheid.kernel.match`). docs/theory/guards-kernel.md says how it works, with an example; docs/decisions/0004-guards.md says why.
 
 Its rooms, by the life of an event: `run` here skips, and makes room, also by `_guards_free`; `_guards_ask` finds what an event goes on from, in

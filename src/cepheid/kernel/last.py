@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True, infer_types=False
 """The kernel of LAST: letters in, the one support per trigger that wins every comparison by "the greatest position that differs is mine".
 
-One source that Cython compiles and CPython also runs as it is; `cepheid.engine.evaluations.last` drives it (exit codes as in `cepheid.kernel.match`).
+One source that Cython compiles and CPython also runs as it is; `evaluations.choosing.last` drives it (exit codes as in `cepheid.kernel.match`).
 
 Compared from the end, the newer mark wins, and going on beats stopping (of two supports that agree so far the longer one has the greatest
 position that differs). So the winner is found backwards and greedily: from the marks chosen so far go to the newest earlier mark that a start
@@ -13,7 +13,7 @@ older ones are. Hence per move (source, target) one ring of (position, letter, g
 Update O(moves that fire). Output: O(moves into the states reached) per position, amortized, as each ring is walked backwards once
 per trigger by a galloping search; only the first step into a ring costs O(log n).
 
-A block holds HEADER (see `cepheid.engine.evaluations.supports`), then [6] live, the sources as bits that may have an open match (bit 0 the initial
+A block holds HEADER (see `evaluations.choosing.supports`), then [6] live, the sources as bits that may have an open match (bit 0 the initial
 state, bit 62 all from 62 on), then greatest[state], -1 without a partial match, then the directory of the rings: ring 0 the starts, then one
 per move.
 """

@@ -2,7 +2,7 @@
 """The match kernel: letters in, matches out, over flat arrays; one source that Cython compiles and CPython also runs as it is.
 
 `run` is one loop without allocation and without Python objects. Whatever is rare (an unknown letter or transition, a full arena, full
-output buffers) makes it return an exit code; `cepheid.engine.evaluations.match` mends it and calls again: every piece of the loop can be resumed,
+output buffers) makes it return an exit code; `evaluations.graph.match` mends it and calls again: every piece of the loop can be resumed,
 also in the middle of an enumeration. Macro states are the states of the I/O-determinized automaton; the match graph is the tECS of
 "foundations-cel" (CORE), its nodes fused into cells.
 

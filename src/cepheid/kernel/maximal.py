@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True, infer_types=False
 """The kernel of SELECT MAX: groups of starts that share a configuration, over flat tables and one block of int64 per partition.
 
-What a configuration is and where it goes on a letter is in `cepheid.engine.evaluations.domination`; here it is a number. From the moment when two
+What a configuration is and where it goes on a letter is in `evaluations.choosing.domination`; here it is a number. From the moment when two
 starts have the same configuration they make the same moves for ever: they are MERGED into one group, and each later event makes one cell
 for the group, not one per start. Only below the merge do their runs differ: there a fork says which side a start takes. Forks follow a
 binary trie on the start's position (Patricia; Okasaki and Gill's mergeable maps), not the order of the merges: a path through forks has
@@ -621,7 +621,7 @@ def run(
     IN: letters (index into lut), times (non-decreasing in a segment), cuts (row where each segment starts), numbers (of the block that
     holds the segment's partition; 0: nothing is kept after the segment, block 0 is its workplace).
     TABLES: lut (letter -> code, -1 unknown), letter_of[code], template (a new block), and those of
-    `cepheid.engine.evaluations.domination.DominationTable`.
+    `evaluations.choosing.domination.DominationTable`.
     STATE: words, offsets (where each block starts).
     SCRATCH: group_of (configuration -> place of its new group in `scratch`, -1), scratch (new groups), values (runs of one group, two
     halves), work (of `merge`), ends (stride 3: starts, label, cell), starts_stack, stack (stride 2: node, depth), path, path_letters.

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True, infer_types=False
 """The kernel of NXT: letters in, winning supports out; one source that Cython compiles and CPython also runs as it is.
 
-What it computes and why that is right is written in `cepheid.engine.evaluations.next`. `run` is one loop without allocation and without Python
+What it computes and why that is right is written in `evaluations.choosing.next`. `run` is one loop without allocation and without Python
 objects. Whatever is rare (an unknown letter, a full ring, full output buffers) makes it return an exit code before it has changed anything
 for the event at hand; the driver mends and calls again.
 

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True, infer_types=False
 """The kernel of RESTRICTED: letters in, at each event at most one match, of greatest start; the event algebra's own detector.
 
-One source that Cython compiles and CPython also runs as it is; `cepheid.engine.evaluations.restricted` drives it (exit codes as in
+One source that Cython compiles and CPython also runs as it is; `cepheid.engine.evaluations.choosing.restricted` drives it (exit codes as in
 `cepheid.kernel.match`). The algorithm is Figure 2 of event-algebra, with Figure 4 for sequences, whose instances lie in a ring that is searched
 by halving (section 5.3): see `cepheid.algebra.detector`, which is the same in plain Python.
 

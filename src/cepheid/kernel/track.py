@@ -2,7 +2,7 @@
 """The tracker kernel: one deterministic automaton per partition along the stream, whose states become bits of the letters.
 
 `run` is one loop without allocation and without Python objects; at a letter or a transition that it does not know it returns an exit code,
-`cepheid.engine.evaluations.trackers` mends it and calls again. Per event: one load of the letter's code, one of the next state, one of the state's
+`evaluations.around.trackers` mends it and calls again. Per event: one load of the letter's code, one of the next state, one of the state's
 bits.
 """
 

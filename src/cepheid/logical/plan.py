@@ -133,7 +133,7 @@ class Index(Expression):
 class Derived(Expression):
     """A value of an event that no column has: an evaluation makes it, of the events that it has read of the partition (int64).
 
-    `engine.evaluations.negating` makes them all, `testing.runs` by their definition. What asks for them is in `automata.construct`:
+    `engine.evaluations.around.negating` makes them all, `testing.runs` by their definition. What asks for them is in `automata.construct`:
 
     | kind | the value | asked by |
     |---|---|---|

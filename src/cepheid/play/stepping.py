@@ -18,8 +18,8 @@ from cepheid.automata.program import Program
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Holds
 from cepheid.automata.transition import Transition
-from cepheid.engine.evaluations.guarded import Guarded
-from cepheid.engine.evaluations.guarded_correlations import KeptColumns
+from cepheid.engine.evaluations.uncompiled.guarded import Guarded
+from cepheid.engine.evaluations.uncompiled.guarded_correlations import KeptColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cepheid.automata.registers import Test
     from cepheid.engine.evaluations.base import Bounds, Chunk
     from cepheid.engine.evaluations.events import Events
-    from cepheid.engine.evaluations.guarded_values import Value
+    from cepheid.engine.evaluations.uncompiled.guarded_values import Value
 
 ROW, ALONE = 5, 100
 """What a test costs, in comparisons of two values, that is evaluated as columns: in columns of many partial matches, and of one alone."""

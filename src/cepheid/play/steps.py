@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.automata import Program
+from cepheid.engine.evaluations.around.negating import negating
+from cepheid.engine.evaluations.around.numbered import started
 from cepheid.engine.evaluations.events import Events
-from cepheid.engine.evaluations.guarded_start import latest
-from cepheid.engine.evaluations.negating import negating
-from cepheid.engine.evaluations.numbered import started
+from cepheid.engine.evaluations.guards.guarded_start import latest
 from cepheid.engine.input.keys import group, key_codes
 from cepheid.engine.input.lags import lagged_table
 from cepheid.engine.letters.encoded import EventReader, Texts

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 import cepheid
-from cepheid.engine.evaluations.guarded_tables import GuardTables, UnknownError
+from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, UnknownError
 from cepheid.engine.plan import methods, planner
 from cepheid.errors import LimitError
 from cepheid.records import record

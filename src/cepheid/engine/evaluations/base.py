@@ -112,7 +112,7 @@ class HasBytes(Protocol):
 
 
 class AnyEvaluation(Protocol):
-    """What batch, recognizer and workers ask of an evaluation; see `cepheid.engine.evaluations.match.Evaluation`."""
+    """What batch, recognizer and workers ask of an evaluation; see `cepheid.engine.evaluations.graph.match.Evaluation`."""
 
     @property
     def marked(self) -> Array:
@@ -184,7 +184,7 @@ class Feeding(ABC):
 
     @abstractmethod
     def chunks(self, events: Events) -> Iterator[Chunk]:
-        """Read a batch, see `cepheid.engine.evaluations.match.Evaluation.chunks`."""
+        """Read a batch, see `cepheid.engine.evaluations.graph.match.Evaluation.chunks`."""
 
     @property
     def passed(self) -> int:

@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.automata import construct
-from cepheid.engine.evaluations.absence import Absence, longest
-from cepheid.engine.evaluations.chosen_count import ChosenCount
-from cepheid.engine.evaluations.consuming import Consuming, beginning
-from cepheid.engine.evaluations.guided import Guide, Guided, Labelled
-from cepheid.engine.evaluations.match import Evaluation
+from cepheid.engine.evaluations.absences.absence import Absence, longest
+from cepheid.engine.evaluations.around.numbered import started
+from cepheid.engine.evaluations.choosing.consuming import Consuming, beginning
+from cepheid.engine.evaluations.choosing.guided import Guide, Guided, Labelled
+from cepheid.engine.evaluations.choosing.restricted import RestrictedProgram
+from cepheid.engine.evaluations.counts.chosen_count import ChosenCount
+from cepheid.engine.evaluations.graph.match import Evaluation
 from cepheid.engine.evaluations.method import CHOOSING, Terms
-from cepheid.engine.evaluations.numbered import started
-from cepheid.engine.evaluations.restricted import RestrictedProgram
 from cepheid.engine.input.lags import attributes_of as lagged_attributes
 from cepheid.engine.input.lags import depth_of
 from cepheid.engine.letters.encoded import EventReader, Texts, ValueLayout
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata import Automaton, Program
     from cepheid.engine.evaluations.base import AnyEvaluation
-    from cepheid.engine.evaluations.consuming import Judge
+    from cepheid.engine.evaluations.choosing.consuming import Judge
     from cepheid.engine.evaluations.method import Guarantee, Method
     from cepheid.engine.letters.predicates import Predicates
     from cepheid.engine.letters.words import LongPredicates
@@ -75,9 +75,9 @@ class Compiled:
     BY of the query. refusals: (name, reason) of each faster method that does not fit. from_gaps: whether the window is what gaps and windows inside
     the pattern come to. from_adjacency: whether count_window is what `:` comes to: no part of the fingerprint, for state without it can be read.
     chooses: the strategy, where it chooses between CONSUME BY and HAVING (`engine.run.having`), and not the evaluation. restarts: whether the
-    evaluation starts a partition anew where HAVING leaves a match (`engine.evaluations.consuming`). largest: whether it gives the largest matches:
+    evaluation starts a partition anew where HAVING leaves a match (`evaluations.choosing.consuming`). largest: whether it gives the largest matches:
     these say whether HAVING leaves any, and one is enough. guide: where it lists all, the method and the program that give the largest matches,
-    which say of which triggers HAVING leaves any (`engine.evaluations.guided`). sums: those that have to grow with a match for it to be so. earlier:
+    which say of which triggers HAVING leaves any (`evaluations.choosing.guided`). sums: those that have to grow with a match for that. earlier:
     whether a match may begin before the events that it has, for a match has made one of them (`engine.run.beginnings`). layers: of its EVENT
     definitions, in their order.
     """

@@ -11,8 +11,8 @@ import textwrap
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cepheid.engine.evaluations.absence import longest
-from cepheid.engine.evaluations.restricted import RestrictedProgram
+from cepheid.engine.evaluations.absences.absence import longest
+from cepheid.engine.evaluations.choosing.restricted import RestrictedProgram
 from cepheid.engine.plan.family import alone_for, families
 from cepheid.engine.plan.likely_schema import Bindable, error_of_all, likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, counted, did_you_mean

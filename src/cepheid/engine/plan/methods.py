@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cepheid.engine.evaluations.counting import CountMethod
-from cepheid.engine.evaluations.guarded_methods import CompiledChoiceMethod, GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
-from cepheid.engine.evaluations.last import LastMethod
-from cepheid.engine.evaluations.match import MatchGraphMethod
-from cepheid.engine.evaluations.maximal import MaximalMethod
-from cepheid.engine.evaluations.next import NextMethod
-from cepheid.engine.evaluations.per_end import PerEndMethod
-from cepheid.engine.evaluations.restricted import RestrictedMethod
+from cepheid.engine.evaluations.choosing.last import LastMethod
+from cepheid.engine.evaluations.choosing.maximal import MaximalMethod
+from cepheid.engine.evaluations.choosing.next import NextMethod
+from cepheid.engine.evaluations.choosing.restricted import RestrictedMethod
+from cepheid.engine.evaluations.counts.counting import CountMethod
+from cepheid.engine.evaluations.graph.match import MatchGraphMethod
+from cepheid.engine.evaluations.graph.per_end import PerEndMethod
+from cepheid.engine.evaluations.guards.guarded_methods import CompiledChoiceMethod, GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
 
 if TYPE_CHECKING:
     from cepheid.automata import Program

@@ -10,8 +10,8 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from cepheid.automata import construct, program_of, span_program
-from cepheid.engine.evaluations.absence import Absence
-from cepheid.engine.evaluations.match import MatchGraphMethod
+from cepheid.engine.evaluations.absences.absence import Absence
+from cepheid.engine.evaluations.graph.match import MatchGraphMethod
 from cepheid.engine.evaluations.method import CHOOSING, Task
 from cepheid.engine.plan.compiled import Compiled
 from cepheid.engine.plan.methods import choose

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.evaluations.absence import Ends, any_vetoed, longest, undecided
+from cepheid.engine.evaluations.absences.absence import Ends, any_vetoed, longest, undecided
 from cepheid.engine.evaluations.base import collect
-from cepheid.engine.evaluations.chosen_count import counted
+from cepheid.engine.evaluations.counts.chosen_count import counted
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.input.event_times import check_order, check_order_columns, in_order, times_of
 from cepheid.engine.input.keys import group, key_codes, key_table

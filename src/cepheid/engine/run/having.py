@@ -3,7 +3,7 @@
 Comes in: chunks of all matches, as an evaluation makes them. Goes out: chunks of those that are given, or counted. What HAVING leaves out is no
 match, so what an evaluation otherwise does by itself comes after it: CONSUME BY, LIMIT and ANY, COUNT(*), equal rows of SELECT. NXT, LAST and MAX
 choose before HAVING, but among those that CONSUME BY leaves: with it they choose here too. So does RESTRICTED where matches may begin before the
-event that is read first. Where the evaluation can start a partition anew (`engine.evaluations.consuming`), it asks here which matches are left, and
+event that is read first. Where the evaluation can start a partition anew (`evaluations.choosing.consuming`), it asks here which matches are left, and
 CONSUME BY and the strategy are its own.
 
 The cost is that of listing all matches, whatever LIMIT says; a trigger with more than `MAX_LISTED` is a LimitError. They are judged as they come, and
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.engine.evaluations.base import collect
-from cepheid.engine.evaluations.chosen_count import counted
-from cepheid.engine.evaluations.guided import Guided
+from cepheid.engine.evaluations.choosing.guided import Guided
+from cepheid.engine.evaluations.counts.chosen_count import counted
 from cepheid.engine.output.measures import Computation
 from cepheid.engine.run.amounts import Amounts
 from cepheid.errors import LimitError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.evaluations.absence import undecided
+from cepheid.engine.evaluations.absences.absence import undecided
 from cepheid.engine.input.keys import group, key_codes
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.output.matches import concatenate

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.evaluations.absence import ALWAYS, AbsenceState
+from cepheid.engine.evaluations.absences.absence import ALWAYS, AbsenceState
+from cepheid.engine.evaluations.absences.waiting_matches import Lines, WaitingMatches, marks_of
 from cepheid.engine.evaluations.base import collect
-from cepheid.engine.evaluations.chosen_count import counted
+from cepheid.engine.evaluations.counts.chosen_count import counted
 from cepheid.engine.evaluations.events import Events
-from cepheid.engine.evaluations.waiting_matches import Lines, WaitingMatches, marks_of
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.payload import Payload, decoded
 from cepheid.engine.letters.encoded import Texts

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.evaluations.absence import decided_at
+from cepheid.engine.evaluations.absences.absence import decided_at
 from cepheid.engine.input.order import NEVER, ReorderBuffer
 from cepheid.engine.letters.values import one_chunk
 from cepheid.engine.memory import container

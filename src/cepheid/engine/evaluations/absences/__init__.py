@@ -1,0 +1,1 @@
+"""NOT FOLLOWED BY: events that wait, and matches that wait."""

@@ -1,0 +1,1 @@
+"""COUNT(*) without the matches."""

@@ -1,0 +1,1 @@
+"""All matches: the match graph, and the choice end by end over two of them."""

@@ -1,0 +1,148 @@
+"""NXT, LAST and MAX of a program with guards, by the kernel of guards.
+
+Comes in: what `GuardedRun` reads. Goes out: the chosen matches, in the order of `guarded.GuardedChoice`, which does the same in plain Python for all
+programs. At a trigger the kernel finds the best support of the cells that it reaches, and then walks the matches that have it; of MAX, a graph of the
+maximal matches. It gives them as the automaton marks them; what SELECT shows of them is made here.
+
+When to use this: NXT and LAST of what `next` and `last` do not take: patterns with `:`, gaps, negation, and those that compare events. Where those
+two fit, it takes 2 to 6 times as long; end by end (`per_end`) takes 1.3 to 200 times as long as this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cepheid.automata.registers import Before, Elapsed, Now, Store
+from cepheid.engine.evaluations.base import Chunk
+from cepheid.engine.evaluations.guards.guarded_run import CHOSEN, MAXIMAL, GuardedRun
+from cepheid.engine.evaluations.guards.guarded_tables import UnknownError
+from cepheid.engine.evaluations.uncompiled import guarded_maximal
+from cepheid.engine.evaluations.uncompiled.guarded_output import Distinct
+from cepheid.engine.memory.pools import offsets_of
+from cepheid.language.syntax import Strategy
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from cepheid.automata.automaton import Automaton
+    from cepheid.automata.program import ChoiceProgram
+    from cepheid.engine.evaluations.base import Bounds
+    from cepheid.engine.evaluations.events import Events
+    from cepheid.engine.evaluations.guards.guarded_run import GuardSizes
+    from cepheid.engine.memory.pools import Array
+
+
+FIRST_WORDS, KEPT_WORDS = 1 << 10, 1 << 20
+"""Words in which MAX compares matches, at first, and as many as are kept from batch to batch."""
+
+
+class GuardedChoiceRun(GuardedRun):
+    """The run state of NXT, LAST or MAX with guards by the kernel; the interface is that of `Evaluation`.
+
+    Update: as `GuardedRun`. Per trigger O(log n) comparisons of supports where the entries that it asks for lie in the order of what is tested, else
+    O(n), n: entries; the same for each cell that it reaches and whose best match is not known, or has left the window. A comparison: O(log) of their
+    length, of LAST O(1) but where they have many last events in common; a cell's own support, O(cells of its event). MAX: as `Maximal`, per trigger.
+    Then output-linear for what is chosen. Raises what `GuardedRun` does, and LimitError past DISTINCT_LIMIT and MAXIMAL_LIMIT.
+    """
+
+    program: ChoiceProgram
+
+    def __init__(self, program: ChoiceProgram, *, sizes: GuardSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+        check(program, bounds.get("limit"))
+        self._counting = MAXIMAL if program.strategy is Strategy.MAX and not is_last(program.automaton) else CHOSEN
+        super().__init__(program, sizes=sizes, **bounds)
+        self.mends |= {"steps": "_mend_steps"}
+        self._set("first", program.strategy is Strategy.NXT)
+        self._set("most_steps", guarded_maximal.MAXIMAL_LIMIT)
+        self._labels: Array = np.array(program.shown, np.uint16)
+        self._hidden: Array = np.array([not mark for mark in program.label_sets], np.bool_)
+        self._merges = _merges(program)
+
+    def _begin(self, events: Events) -> Array:
+        self._trigger: tuple[int, int] | None = None
+        if self._counting == MAXIMAL and len(self._supports) > KEPT_WORDS:
+            self._supports = np.zeros(KEPT_WORDS, np.int64)
+        return super()._begin(events)
+
+    def _mend_counts(self) -> None:
+        """Of MAX: the matches of an event need more words to be compared in."""
+        if self._counting != MAXIMAL:
+            super()._mend_counts()
+            return
+        self._supports = np.zeros(max(FIRST_WORDS, 2 * len(self._supports)), np.int64)
+
+    def _mend_steps(self) -> None:
+        """The matches of an event take more steps than MAXIMAL_LIMIT."""
+        raise guarded_maximal.past_limit()
+
+    def _taken(self) -> list[Chunk]:
+        return [self._shown(chunk) for chunk in super()._taken()]
+
+    def _shown(self, chunk: Chunk) -> Chunk:
+        """The matches of a chunk as SELECT shows them, each once."""
+        labels = self._labels[chunk.labels]
+        if not self._merges:
+            return Chunk(chunk.offsets, chunk.positions, labels, chunk.segments)
+        shown = ~self._hidden[labels]
+        shown[chunk.offsets[:-1]] = shown[chunk.offsets[1:] - 1] = True
+        lengths = np.add.reduceat(shown, chunk.offsets[:-1], dtype=np.int64)
+        found = Chunk(offsets_of(lengths), chunk.positions[shown], labels[shown], chunk.segments)
+        return found.take(np.array([number for number in range(len(found)) if self._is_new(found, number)], np.int64))
+
+    def _is_new(self, found: Chunk, number: int) -> bool:
+        """Whether a match was not given before; the matches of a trigger may come in several chunks."""
+        start, stop = found.offsets[number : number + 2].tolist()
+        positions = tuple(found.positions[start:stop].tolist())
+        trigger = int(found.segments[number]), positions[-1]
+        if trigger != self._trigger:
+            self._trigger, self._given = trigger, Distinct()
+        if self._given.add((positions, tuple(found.labels[start:stop].tolist()))):
+            return True
+        self._set("matches", self._get("matches") - 1)
+        return False
+
+
+def _merges(program: ChoiceProgram) -> bool:
+    """Whether SELECT may show two matches as one, or leaves out events of a match."""
+    return len(set(program.shown)) < len(program.shown) or not all(program.label_sets)
+
+
+def check(program: ChoiceProgram, limit: int | None) -> None:
+    """Raise UnknownError where the kernel does not choose as the program asks; limit: of the matches per trigger."""
+    if program.automaton.parts:
+        raise UnknownError("a strategy chooses among matches inside which another one does")
+    if not all(mark for mark, _ in program.automaton.labels):
+        raise UnknownError("PROJECT hides events that the strategy does not compare")
+    if limit and _merges(program):
+        raise UnknownError("LIMIT counts matches as SELECT shows them, of which several may be one")
+
+
+def is_last(automaton: Automaton) -> bool:
+    """Whether MAX is LAST: one of the matches that end at an event has all events of the others."""
+    return all(move.mark for move in automaton.transitions) or unites(automaton)
+
+
+def unites(automaton: Automaton) -> bool:
+    """Whether two matches that end at one event are, together, one: chains of events with a longest gap, such as sessions (Proposition 9)."""
+    guards, inner = automaton.alphabet.guards, {move.target for move in automaton.transitions} - automaton.finals
+    if len(guards) != 1 or len(inner) != 1 or automaton.initial in inner or automaton.alphabet.flags or automaton.parts:
+        return False
+    (guard,), (state,) = guards, inner
+    test = guard.test
+    if not isinstance(test, Elapsed) or not isinstance(test.before, Before) or test.interval.lower > 0:
+        return False
+    kept = frozenset({Store(test.before.register, Now(test.now))})
+    letters: dict[bool, set[tuple[int, int]]] = {False: set(), True: set()}  # of the moves to the inner state, by whether they ask
+    for move in automaton.transitions:
+        if move.waits and move.source == state:
+            continue
+        asks = bool(move.requires & guard.mask)
+        if move.mark is None or move.source != (state if asks else automaton.initial) or move.forbids & guard.mask:
+            return False
+        if move.target == state:
+            if move.writes != kept:
+                return False
+            letters[asks].add((move.requires & ~guard.mask, move.forbids))
+    return letters[False] <= letters[True]

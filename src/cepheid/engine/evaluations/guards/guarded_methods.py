@@ -1,0 +1,378 @@
+"""The methods for automata with guards: all matches, their number, and what NXT, LAST or MAX choose; what they promise depends on the indexes.
+
+Which indexes a program needs is found by looking at the macro states that it can reach, up to LOOKED_AT of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cepheid.automata.program import ChoiceProgram, Program
+from cepheid.automata.regions import Regions
+from cepheid.automata.registers import Before, Compares, Computes, Gathered, Holds, Kept, reads, test_text
+from cepheid.automata.transform import reached
+from cepheid.engine.evaluations.guards.guarded_choice_run import check, is_last
+from cepheid.engine.evaluations.guards.guarded_parts_run import part_program
+from cepheid.engine.evaluations.guards.guarded_start import guarded, guarded_choice, guarded_counts
+from cepheid.engine.evaluations.guards.guarded_tables import MOST_COMBINED, GuardTables, UnknownError, regions_of
+from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method, Terms
+from cepheid.engine.evaluations.uncompiled.guarded import SETS_LIMIT, Guarded, GuardedChoice, GuardedCounts
+from cepheid.engine.evaluations.uncompiled.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
+from cepheid.engine.evaluations.uncompiled.guarded_maximal import MAXIMAL_LIMIT
+from cepheid.engine.evaluations.uncompiled.guarded_output import DISTINCT_LIMIT
+from cepheid.language.syntax import Strategy
+from cepheid.logical.describe import describe_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cepheid.automata.automaton import Negated, Part
+    from cepheid.automata.regions import Macro
+    from cepheid.automata.registers import Test
+    from cepheid.engine.evaluations.base import AnyEvaluation
+    from cepheid.engine.evaluations.method import Task
+
+LOOKED_AT = 64
+"""Macro states that are looked at to say which indexes a program needs."""
+
+UPDATES = {
+    ALL: "O(1)",
+    AGE: "by the time since an event: O(1) amortized, O(log n) where times come out of order",
+    ORDER: "by one comparison: O(log n), O(log^2 n) where starts come out of order",
+    GROUPS: "by several comparisons: O(g), g = groups of partial matches alive",
+}
+"""What an index costs per event, by its kind; n: entries alive."""
+
+ANSWERS = {
+    ALL: "finds the partial matches with an equal value in a hash: O(1)",
+    AGE: "finds the partial matches of that age through a queue in the order of time: O(1) amortized",
+    ORDER: "finds the partial matches that compare so through a tree over their values: O(log n), n = their last events alive",
+    GROUPS: "asks each group of partial matches that keep the same values: O(groups)",
+}
+"""How a comparison is answered, by the kind of its index; ALL: by the hash above it."""
+
+COMPILED_UPDATES = UPDATES | {
+    AGE: "by the time since an event: O(log n), O(n) at worst where starts come out of order",
+    ORDER: "by one comparison: O(log n), O(n) at worst where starts come out of order",
+    GROUPS: "by several comparisons: O(log n) where one of them decides, O(n) at worst",
+}
+"""What the kernel's indexes cost."""
+
+COMPILED_ANSWERS = ANSWERS | {
+    AGE: "finds the partial matches of that age through a tree over the times: O(log n), n = their last events alive",
+    GROUPS: "finds the partial matches that compare so through one tree over the values of all such comparisons: "
+    "O(log n) where one of them decides, O(n) at worst, n = their last events alive",
+}
+"""How the kernel answers."""
+
+COMPUTED = "is computed for each event alive that could be compared: O(n)"
+AMONG = "looks it up in the set of each event alive that could be compared: O(n log v), v = values of a set"
+HASHED = "by equality: O(1)"
+CARRIED = (
+    "for each group of values that is kept for a later comparison: O(g), O(g log g) where starts come out of order, g = such groups alive"
+)
+SETS = f"sets of values are kept, of n values up to 2^n, and {SETS_LIMIT:,} at one event at most"
+UNMARKED = "each group alive, at events that PROJECT hides or that a neighbour must follow: O(g)"
+
+
+class _Guards(Method):
+    """What the methods share."""
+
+    guards = True
+
+    def fits(self, task: Task) -> str | None:
+        """Any automaton; the others are asked before, for they are faster without guards."""
+        del task
+        return None
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """As in `guarded_indexes`."""
+        unknown = self.uncompiled(terms)
+        asked = _Asked(terms.program, compiled=unknown is None)
+        lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region", *([SETS] if asked.sets else [])]
+        lines += [_choice_in(part, compiled=unknown is None) for part in terms.program.automaton.parts]
+        lines += map(_refused, terms.program.automaton.negated)
+        if not asked.complete:
+            lines.append(f"as far as {LOOKED_AT} macro states, and {MOST_COMBINED:,} combinations of conditions at each, show")
+        state = terms.state("marked events x groups that each goes on from" if CARRIED in asked.updates else "marked events")
+        delay = self._delay(terms)
+        if asked.several and unknown is None:
+            delay += "; where several comparisons are asked at one event, O(n) at worst"
+        if asked.ambiguous or terms.program.repeats:
+            delay += f"; a match may be found in several ways: they are told apart at its end, up to {DISTINCT_LIMIT:,} per trigger"
+        return Guarantee(
+            evaluation=self._what(terms)
+            + (" with guards, over groups of partial matches with equal values" if terms.program.automaton.compares else "")
+            + "; determinized lazily"
+            + ("" if unknown is None else f"; not compiled, for {unknown}"),
+            update=", ".join(lines),
+            state="; and ".join(
+                [
+                    state,
+                    *map(_state_of, terms.program.automaton.parts),
+                    *(_negated(each, terms) for each in terms.program.automaton.negated),
+                ]
+            ),
+            delay=delay,
+            guards=tuple(asked.answers),
+        )
+
+    def uncompiled(self, terms: Terms) -> str | None:
+        """What the kernel of guards does not know."""
+        try:
+            self._check(terms)
+        except UnknownError as error:
+            return str(error)
+        return None
+
+    def _check(self, terms: Terms) -> None:
+        """Raise UnknownError where the kernel does not do it."""
+        GuardTables(terms.program)
+        for program in map(part_program, terms.program.automaton.parts):
+            check(program, None)
+            GuardTables(program)
+
+    def _what(self, terms: Terms) -> str:
+        del terms
+        return "match graph over the automaton"
+
+    def _delay(self, terms: Terms) -> str:
+        del terms
+        return "output-linear, times O(log n) per event of a match"
+
+
+def _choice_in(part: Part, *, compiled: bool) -> str:
+    """What a choice inside the pattern costs."""
+    if part.is_next:
+        return f"at each time at which {part.text} ends: O(r s) to find what is next, r = marked events of its matches, s = their starts"
+    steps = f"at most {MAXIMAL_LIMIT:,} steps of O(r)" if part.rule is Strategy.MAX else "O(r log n)"
+    kept = "O(log n) and a cell" if compiled else "O(r) bits"
+    return f"at each event that ends {part.text}: {steps} for its choice, and {kept} per event of what it keeps, r = marked events of its matches"
+
+
+def _state_of(part: Part) -> str:
+    """What a choice inside the pattern keeps."""
+    if part.is_next:
+        return f"for {part.text}, which is compared as what may be next: the same again"
+    bounded = part.window is not None or part.count is not None
+    how = "the marked events within its window" if bounded else "it grows with the marked events, for it has no window of its own"
+    return f"for {part.text}, which compares all its matches in the stream: {how}"
+
+
+def _refused(negated: Negated) -> str:
+    """What a negated pattern costs per event, beside the pattern."""
+    anywhere = negated.automaton.begins is not None
+    if not (negated.automaton.compares or anywhere):
+        return f"and to find {negated.text}, which must not come: O(1) per live macro state of its own"
+    asked = _Asked(Program(negated.automaton), compiled=not anywhere)
+    found = f"and to find {negated.text}, which must not come: {'; '.join(asked.updates) or UPDATES[ALL]}"
+    return (
+        f"{found}, and O(r) at each event that ends it, r = marked events of its matches, for any may say where they begin"
+        if anywhere
+        else found
+    )
+
+
+def _negated(negated: Negated, terms: Terms) -> str:
+    """What a negated pattern keeps."""
+    own = negated.window is not None or negated.count is not None
+    # Under POINT it may begin before the match around it does.
+    bounded = own or (not negated.ends and (terms.window is not None or terms.count_window is not None))
+    how = f"within {'its' if negated.ends else 'the'} window" if bounded else "which grow with its marked events, for no window bounds them"
+    return f"for {negated.text}: its partial matches {how}, and the {'time' if negated.ends else 'start'} of the last match"
+
+
+class GuardedMethod(_Guards):
+    """All matches of an automaton with guards."""
+
+    name = "guarded"
+    evaluation = Guarded
+    samples = True
+
+    def serves(self, task: Task) -> bool:
+        """Whatever gives matches and does not choose by comparing them."""
+        return not task.plan.count and task.strategy not in CHOOSING
+
+    def program(self, task: Task) -> Program:
+        """The pattern's."""
+        return task.selected
+
+    def start(self, terms: Terms, **options: Any) -> AnyEvaluation:
+        """By the kernel, where it knows what the program asks."""
+        return guarded(terms.program, **terms.bounds, **options)
+
+
+class GuardedCountMethod(_Guards):
+    """COUNT(*) of an automaton with guards."""
+
+    name = "guarded count"
+    evaluation = GuardedCounts
+    counts = True
+    heeds_vetoes = True
+
+    def serves(self, task: Task) -> bool:
+        """COUNT(*) without a strategy that chooses."""
+        return task.plan.count and task.strategy not in CHOOSING
+
+    def program(self, task: Task) -> Program:
+        """The pattern's."""
+        return task.selected
+
+    def start(self, terms: Terms, **options: Any) -> AnyEvaluation:
+        """By the kernel, where it knows what the program asks."""
+        return guarded_counts(terms.program, **terms.bounds, **options)
+
+    def _delay(self, terms: Terms) -> str:
+        if self.uncompiled(terms) is not None:
+            return "O(r log n) per trigger, r = marked events that it reaches; nothing is enumerated"
+        return (
+            "per trigger O(log n), O(n) where values are compared by order, n = marked events alive; the same for each event that it reaches whose"
+            " matches are not counted yet, or have lost a start to the window since then; nothing is enumerated"
+        )
+
+
+class GuardedChoiceMethod(_Guards):
+    """NXT, LAST and MAX of any automaton: the last method that is asked."""
+
+    name = "guarded choice"
+    evaluation = GuardedChoice
+    heeds_vetoes = True
+
+    def serves(self, task: Task) -> bool:
+        """The strategies that choose; COUNT(*) counts what they choose."""
+        return task.strategy in CHOOSING
+
+    def program(self, task: Task) -> ChoiceProgram:
+        """The pattern's, and how to choose."""
+        shown = None if task.shown is None else frozenset(task.shown)
+        return ChoiceProgram(task.whole.automaton, task.strategy, shown)
+
+    def start(self, terms: Terms, **options: Any) -> AnyEvaluation:
+        """By the kernel, where it knows what the program asks."""
+        assert isinstance(terms.program, ChoiceProgram)
+        return guarded_choice(terms.program, **terms.bounds, **options)
+
+    def _check(self, terms: Terms) -> None:
+        assert isinstance(terms.program, ChoiceProgram)
+        check(terms.program, terms.limit)
+        super()._check(terms)
+
+    def _what(self, terms: Terms) -> str:
+        assert isinstance(terms.program, ChoiceProgram)
+        return f"{terms.program.strategy.value} chosen per trigger in the match graph over the automaton"
+
+    def _delay(self, terms: Terms) -> str:
+        assert isinstance(terms.program, ChoiceProgram)
+        strategy, automaton = terms.program.strategy, terms.program.automaton
+        if self.uncompiled(terms) is None and not (strategy is Strategy.MAX and not is_last(automaton)):
+            return (
+                "per trigger O(log n), O(n) where values are compared by order, n = marked events alive; the same for each event that it reaches"
+                " whose choice is not known yet, or has left the window since then; then output-linear for what is chosen"
+            )
+        if strategy is Strategy.MAX:
+            return (
+                f"per trigger at most {MAXIMAL_LIMIT:,} steps of O(r), r = marked events that it reaches: matches that the same events would"
+                " enlarge are compared together, none is listed; then output-linear for what is chosen"
+            )
+        return "O(r log n) per trigger, r = marked events that it reaches; then output-linear for what is chosen"
+
+
+class CompiledChoiceMethod(GuardedChoiceMethod):
+    """NXT and LAST of an automaton without guards, and MAX where it is LAST, if the kernel of guards knows all that it asks.
+
+    Chosen in the match graph, a trigger costs what its choice reaches; end by end, the letters of its window are read again
+    (benchmarks/record/methods.json: 1.3 to 60 times as long; with a strategy inside the pattern 0.87 to 1.02 times). Any MAX compares all that a
+    trigger reaches, and end by end it takes 0.6 to 2 times as long.
+    """
+
+    def serves(self, task: Task) -> bool:
+        """What end by end serves too; with guards nothing else is asked before."""
+        return super().serves(task) and task.compares_events is None
+
+    def fits(self, task: Task) -> str | None:
+        """What the kernel does not know, or does not better."""
+        if task.strategy is Strategy.MAX and not is_last(task.whole.automaton):
+            return "MAX compares matches that may be no match together"
+        return self.uncompiled(Terms(self.program(task), limit=task.plan.limit))
+
+
+class _Asked:
+    """What the regions of a program ask of indexes.
+
+    updates: what an event costs. answers: a line for each comparison, in plain words. sets: whether sets of values are kept. several: whether no
+    index answers all that some region asks. ambiguous: whether a match may be found in several ways. complete: whether every macro state was looked
+    at.
+    """
+
+    def __init__(self, program: Program, *, compiled: bool) -> None:
+        self._compiled = compiled
+        self._costs = COMPILED_UPDATES if compiled else UPDATES
+        self._answers = COMPILED_ANSWERS if compiled else ANSWERS
+        self._alphabet = program.automaton.alphabet
+        regions = Regions(program.automaton)
+        self.updates: dict[str, None] = {}
+        self.answers: dict[str, None] = {}
+        self.several = False
+        self.sets, self.complete = False, True
+        edges: list[tuple[int, int]] = []
+        kept: list[tuple[int, int]] = []
+        seen, todo = {regions.initial}, [regions.initial]
+        while todo and len(seen) <= LOOKED_AT:
+            macro = todo.pop()
+            for target, keeps in self._look_at(regions, macro):
+                (kept if keeps else edges).append((macro.number, target.number))
+                if target not in seen:
+                    seen.add(target)
+                    todo.append(target)
+        self.ambiguous, self.complete = regions.ambiguous, self.complete and not todo
+        # What is kept once for each variable is no set: an iteration is where a move can be taken again.
+        self.sets |= any(source in reached({target}, edges + kept) for source, target in kept)
+
+    def _look_at(self, regions: Regions, macro: Macro) -> list[tuple[Macro, bool]]:
+        """What one macro state asks; its moves, and whether these keep events of a correlation."""
+        moves = []
+        try:
+            for region in regions_of(regions, macro):
+                if region.label is None:
+                    self.updates.setdefault(UNMARKED)
+                elif macro is not regions.initial:
+                    plural = regions.several(macro) if self._compiled else regions.plural(macro)
+                    self._ask(Question(region, plural=plural), self._names(macro), plural if self._compiled else frozenset())
+                moves += [(target, any(isinstance(term, Kept) for term in region.made)) for target, _ in region.targets]
+                self.sets |= bool(region.targets) and any(isinstance(term, Gathered) and term.how == "set" for term in region.made)
+        except UnknownError:
+            self.complete = False
+        return moves
+
+    def _names(self, macro: Macro) -> list[str]:
+        """What the slots of a macro state hold: one value may be that of several registers."""
+        names: list[dict[str, None]] = [{} for _ in range(macro.slots)]
+        for _, held in macro.configurations:
+            for register, slot in held:
+                names[slot].setdefault(self._alphabet.names[register])
+        return [" = ".join(each) for each in names]
+
+    def _ask(self, question: Question, names: Sequence[str], sets: frozenset[int]) -> None:
+        shape = question.shape
+        if shape.equals:
+            self.updates.setdefault(HASHED)
+        self.several |= shape.kind == GROUPS
+        for slot in shape.carried:
+            if slot not in shape.equals:  # else it is a value of the event
+                self.updates.setdefault(CARRIED)
+                self.answers.setdefault(f"({names[slot]}) is carried to a later comparison: one index for each of its values alive")
+        if shape.kind != ALL:
+            self.updates.setdefault(self._costs[shape.kind])
+        for test, truth in question.literals:
+            if not truth or not reads(test):
+                continue
+            hashed = isinstance(test, Compares) and test.operator == "=" and any(test.before == Before(slot) for slot in shape.equals)
+            answer = (
+                COMPUTED if isinstance(test, Computes) else AMONG if reads(test) & sets else self._answers[ALL if hashed else shape.kind]
+            )
+            self.answers.setdefault(f"{self._text(test, names)}: {answer}")
+
+    def _text(self, test: Test, names: Sequence[str]) -> str:
+        if isinstance(test, Holds):
+            return describe_expression(self._alphabet.correlations[test.kept.correlation].condition)
+        return test_text(test, names)

@@ -1,0 +1,179 @@
+"""Patterns in whose parts NXT, LAST or MAX choose, by the kernel of guards: all matches, or their number.
+
+Comes in: what `GuardedRun` reads. Goes out: the matches, in the order of the events that end them. `guarded.Guarded` does the same in plain Python
+for all programs. Each part has a run of its own, which reads the events first, as far as they are asked for. The supports that it gives go to the
+kernel, which leaves no other way through the part (`_guards_parts`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.automata.program import ChoiceProgram
+from cepheid.automata.transition import order
+from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
+from cepheid.engine.evaluations.guards.guarded_run import GuardedCountRun, GuardedRun
+from cepheid.engine.evaluations.guards.guarded_tables import UnknownError
+from cepheid.engine.memory.pools import ragged
+from cepheid.language.syntax import Strategy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Unpack
+
+    from cepheid.automata.automaton import Part
+    from cepheid.automata.program import Program
+    from cepheid.engine.evaluations.base import Bounds, Chunk, HasBytes
+    from cepheid.engine.evaluations.events import Events
+    from cepheid.engine.evaluations.guards.guarded_run import GuardSizes
+    from cepheid.engine.memory.pools import Array
+    from cepheid.engine.memory.stored import Stored
+
+EVENT = frozenset({""})
+"""How a part marks all of its events: a support has no variables."""
+
+
+class PartsRun(GuardedRun):
+    """The run state of all matches of a program with parts that are chosen from; the interface is that of `Evaluation`.
+
+    Update: as `GuardedRun`, and as `GuardedChoiceRun` for each part; at an event that ends one O(log n) for each event of what is chosen, and a cell.
+    The matches of a part are those of the whole stream, whatever bounds the pattern. Raises what these do.
+    """
+
+    def __init__(self, program: Program, *, sample: int | None = None, sizes: GuardSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+        super().__init__(program, sample=sample, sizes=sizes, **bounds)
+        self._runs = [
+            GuardedChoiceRun(part_program(part), sizes=sizes, window=part.window, count_window=part.count, variant=bounds.get("variant"))
+            for part in program.automaton.parts
+        ]
+        self._labels: Array = np.array(program.shown, np.uint16)
+        self.mends |= {"part": "_mend_part"}
+
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, and give the matches that end in it as they are made, see `KernelEvaluation.chunks`."""
+        unvetoed = dataclasses.replace(events, vetoed=None)
+        self._feeds = [run.chunks(unvetoed) for run in self._runs]
+        self._chosen = _joined([np.zeros(0, np.int64)] * len(self._runs), [False] * len(self._runs))
+        yield from super().chunks(events)
+        for feed in self._feeds:
+            for _ in feed:
+                pass  # what ends no part around
+        self._feeds = []
+
+    def _mend_part(self) -> None:
+        """More of what is chosen of part `argument`: the kernel has come to its end."""
+        part = self._get("argument")
+        heads = self._chosen[: 3 * len(self._runs)].reshape(-1, 3)
+        left = [self._chosen[start:stop] for start, stop, _ in heads.tolist()]
+        known = [bool(done) for _, _, done in heads.tolist()]
+        chunk = next(self._feeds[part], None)
+        if chunk is None:
+            known[part] = True
+        else:
+            left[part] = np.concatenate([left[part], _supports_of(chunk)])
+        self._chosen = _joined(left, known)
+
+    def _taken(self) -> list[Chunk]:
+        return [dataclasses.replace(chunk, labels=self._labels[chunk.labels]) for chunk in super()._taken()]
+
+    # ------------------------------------------------------------------------------------------------ partitions, state
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots, see `Keeping.release`."""
+        for run in self._runs:
+            run.release(slots)
+        super().release(slots)
+
+    def restart(self, slots: Array) -> None:
+        """Forget the partitions in these slots, see `Keeping.restart`."""
+        for run in self._runs:
+            run.restart(slots)
+        super().restart(slots)
+
+    def expire(self, time: int) -> Array:
+        """Free the memory of partitions in which no match can go on, see `KernelEvaluation.expire`: of the pattern, and of its parts."""
+        idle = super().expire(time)
+        for run in self._runs:
+            idle = np.intersect1d(idle, run.expire(time))
+        return idle
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        for run in self._runs:
+            run.ensure_slots(count)
+        super().ensure_slots(count)
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether a fresh instance with the same state would need much less memory."""
+        return super().wasteful or any(run.wasteful for run in self._runs)
+
+    def _parts(self) -> Iterable[Array | HasBytes]:
+        return (*super()._parts(), self._chosen)
+
+    def memory_usage(self) -> int:
+        """Bytes of the run state."""
+        return super().memory_usage() + sum(run.memory_usage() for run in self._runs)
+
+    def dump(self) -> dict[str, Any]:
+        """The live state as named sections, those of the parts with their numbers."""
+        sections: dict[str, Any] = dict(super().dump())
+        for number, run in enumerate(self._runs):
+            sections |= {f"guarded_part{number}/{name}": section for name, section in run.dump().items()}
+        return sections
+
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
+        """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
+        super().load(sections, stored)
+        for number, run in enumerate(self._runs):
+            run.load(_of_part(sections, number), stored)
+
+    def texts_in(self, sections: Mapping[str, Any]) -> Array:
+        """The numbers of texts that what `dump` gave speaks of, in any order (int64)."""
+        return np.concatenate(
+            [super().texts_in(sections), *(run.texts_in(_of_part(sections, number)) for number, run in enumerate(self._runs))]
+        )
+
+
+class PartsCountRun(PartsRun, GuardedCountRun):
+    """The run state of COUNT(*) of such a program; chunks are as those of `GuardedCountRun`."""
+
+    def _taken(self) -> list[Chunk]:
+        return GuardedCountRun._taken(self)  # noqa: SLF001 - the numbers have no labels
+
+
+def part_program(part: Part) -> ChoiceProgram:
+    """What finds the supports that a strategy keeps of a part; raises UnknownError where the kernel of guards does not do it."""
+    assert isinstance(part.rule, Strategy)
+    if any(parts for _, parts in part.automaton.labels):
+        raise UnknownError("a strategy chooses inside a part in which another one does")
+    if not all(mark for mark, _ in part.automaton.labels):
+        raise UnknownError("PROJECT hides events of a part of the pattern in which a strategy chooses")
+    moves = (dataclasses.replace(move, mark=EVENT) if move.mark is not None else move for move in part.automaton.transitions)
+    return ChoiceProgram(dataclasses.replace(part.automaton, transitions=order(moves)), part.rule, None)
+
+
+def _supports_of(chunk: Chunk) -> Array:
+    """Supports as the kernel reads them: of each the segment, how many positions it has, and these."""
+    lengths = np.diff(chunk.offsets)
+    found: Array = np.empty(2 * len(lengths) + len(chunk.positions), np.int64)
+    firsts = chunk.offsets[:-1] + 2 * np.arange(len(lengths))
+    found[firsts] = chunk.segments
+    found[firsts + 1] = lengths
+    found[ragged(firsts + 2, lengths)[1]] = chunk.positions
+    return found
+
+
+def _joined(supports: list[Array], known: list[bool]) -> Array:
+    """What is chosen of all parts, behind where that of each stands, and whether nothing follows."""
+    stops = 3 * len(supports) + np.cumsum([len(each) for each in supports])
+    heads = np.column_stack([stops - [len(each) for each in supports], stops, known])
+    return np.concatenate([heads.reshape(-1), *supports]).astype(np.int64)
+
+
+def _of_part(sections: Mapping[str, Any], number: int) -> dict[str, Any]:
+    prefix = f"guarded_part{number}/"
+    return {name.removeprefix(prefix): section for name, section in sections.items() if name.startswith(prefix)}

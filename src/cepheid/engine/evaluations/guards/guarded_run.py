@@ -1,0 +1,456 @@
+"""All matches of a program with guards, a sample of them, or their number, by the kernel of guards: its state, in blocks, and its driver.
+
+Comes in: letters, and the words of the values that guards read. Goes out: matches, in the order of `guarded.Guarded`, which does the same in plain
+Python for every program. `guarded_start` picks the kernel where it knows enough; docs/theory/guards-kernel.md says what a block holds.
+
+When to use this: whatever compares events, has gaps, or windows inside. A pattern without such guards takes 1.3 to 1.9 times as long here as in the
+match graph of letters (`match`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from cepheid.engine.evaluations.base import Chunk
+from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS, BlockRun
+from cepheid.engine.evaluations.counts.counting import wider
+from cepheid.engine.evaluations.graph.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK
+from cepheid.engine.evaluations.guards.guarded_cells import check
+from cepheid.engine.evaluations.guards.guarded_sets import FIRST_ROOM, Sets, values_of
+from cepheid.engine.evaluations.guards.guarded_tables import CELL, MACRO_BITS, MACROS_MASK, GuardTables
+from cepheid.engine.evaluations.spread import spread
+from cepheid.engine.evaluations.uncompiled import guarded as twin
+from cepheid.engine.letters.codes import LetterCodes
+from cepheid.engine.memory import blocks
+from cepheid.engine.memory.blocks import BlockLayout, Ring
+from cepheid.engine.memory.checks import demand, inside
+from cepheid.engine.memory.pools import power_of_two
+from cepheid.engine.output.exact_counts import from_integers, to_integer
+from cepheid.records import record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Unpack
+
+    from cepheid.automata.program import Program
+    from cepheid.engine.evaluations.base import Bounds, HasBytes
+    from cepheid.engine.evaluations.events import Events
+    from cepheid.engine.memory.pools import Array
+    from cepheid.engine.memory.stored import Stored
+
+CODE_LIMIT = 1 << 16
+"""Different letters that the tables hold; past it they are forgotten and learned anew."""
+
+LIVE = len(HEADER)
+"""The word of a block that has its live macro states as bits; 1 is the initial one."""
+
+TABLED, GREATEST = LIVE + 1, LIVE + 2
+"""The places of the ring that its table was made for, less 1 (-1: it is to be made); then per macro state the greatest start, the first cell that
+counts (of the initial one: the first that anything leads to), and per index the newest entry."""
+
+LEVEL = ("base", "size", "cursor", "fresh", "cell")
+"""The kernel's `levels`, per event of a match."""
+
+LINK = ("before", "length", "jump")
+"""The kernel's `supports`, per cell whose best support is compared."""
+
+PUSHED = 80
+"""Places of the queue that the kernel wants free before it looks at anything."""
+
+NUMBER, CHOICE, CHOSEN, MAXIMAL = 1, 2, 3, 4
+"""What the kernel does with the matches of a trigger, if not to give them: their number, a sample, what NXT or LAST chooses, or what MAX does."""
+
+
+@record
+class GuardSizes:
+    """First sizes of the growing arrays; tests make them tiny. places: entries of a new ring. levels: events of a match. sets: words for these."""
+
+    places: int = 4
+    chunk: int = FIRST_CHUNK
+    most_chunk: int = CHUNK_MATCHES
+    chunk_positions: int = 8 * FIRST_CHUNK
+    levels: int = 16
+    queue: int = 2 * PUSHED
+    sets: int = FIRST_ROOM
+    codes: int = CODE_LIMIT
+
+
+class GuardedRun(BlockRun):
+    """The run state of all matches of a program with guards, over any number of partitions; the interface is that of `Evaluation`.
+
+    Update per live macro state and region: O(1), with a hash; a test of one value O(log n); this for each group of equal values that are carried to a
+    later event, and times O(log g) for g groups that do not come in the order of their starts. Where starts come out of order, and where several
+    values are tested, O(n) at worst. Delay: output-linear times O(log n), where several values are tested O(n) at worst. sample: of an ending event
+    with more matches only so many, spread evenly over them; then all are counted first, as `GuardedCountRun` does. Raises UnknownError where the
+    kernel does not know what the program asks, LimitError past BLOCK_LIMIT and COUNT_LIMBS.
+    """
+
+    kind: ClassVar[type[np.generic]] = np.uint16
+    counters: ClassVar[tuple[str, ...]] = ("events", "triggers", "matches", "skipped", "epoch")
+
+    _counting = 0
+
+    def __init__(self, program: Program, *, sample: int | None = None, sizes: GuardSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+        self.sizes = sizes = sizes or GuardSizes()
+        self.program = program
+        self.sample = sample
+        self.tables = GuardTables(program)
+        super().__init__(
+            "guards",
+            bounds,
+            places=sizes.places,
+            lists=sizes.chunk,
+            marks=sizes.chunk_positions,
+            most_lists=sizes.most_chunk,
+            most_marks=CHUNK_POSITIONS,
+        )
+        tables = self.tables
+        self.codes = LetterCodes(program.bits + tables.facts.bits)
+        self.mends |= {
+            "letter": "_mend_letter",
+            "stack": "_mend_stack",
+            "counts": "_mend_counts",
+            "wide": "_mend_wide",
+            "choose": "_mend_choose",
+            "sets": "_mend_sets",
+            "groups": "_mend_groups",
+        }
+        self._flatten()
+        self._shapes = tables.shape_table
+        self._sets = Sets(tables.form_table, tables.program_table, room=sizes.sets if any(tables.sets) else 0)
+        self._lacked = (0, 0)
+        self._key: Array = np.zeros(1 + max(tables.shape_width, tables.slots), np.int64)
+        self._order: Array = np.zeros(4, np.int64)
+        self._levels: Array = np.zeros(len(LEVEL) * sizes.levels, np.int64)
+        self._queue: Array = np.zeros(3 * sizes.queue, np.int64)
+        self._values: Array = np.zeros(1, np.int64)
+        self._columns: Array = np.zeros(3, np.int64)
+        self._vetoed: Array = np.zeros(0, np.uint8)
+        self._chosen: Array = np.zeros(0, np.int64)
+        self._places: Iterator[int] = iter(())
+        self._place = 0
+        self._set("size", 1)
+        self._numbers(0)
+        self._make_out_counts()
+        fields = {
+            "letter_mask": self.codes.letter_mask,
+            "plain": self.store.layout.directory,
+            "block_limit": blocks.BLOCK_LIMIT,
+            "macros": len(tables.macros),
+            "shapes": tables.most_shapes,
+            "shape_width": tables.shape_width,
+            "form_width": tables.form_width,
+            "tests": tables.tests,
+            "slots": tables.slots,
+            "node_width": tables.node_width,
+            "width": self.store.layout.rings[1].width,
+            "hashed": tables.hashed,
+            "passes": tables.passes,
+            "carries": tables.carries,
+            "parts": len(tables.places) > 0,
+            "counting": self._counting if sample is None else CHOICE,
+            "sample": sample or 0,
+            "fresh": self._sets.fresh,
+            "sets_end": self._sets.end,
+            "sets_limit": twin.SETS_LIMIT,
+        }
+        for name, value in fields.items():
+            self._set(name, value)
+
+    def _layout(self) -> BlockLayout:
+        macros, shapes = len(self.tables.macros), self.tables.most_shapes
+        width = self.tables.first_node + self.tables.node_width * shapes
+        words = (*HEADER, 1, -1, *(-1,) * macros, *(0,) * macros, *(-1,) * (macros * shapes))
+        # Copies are of earlier events than the cells around them.
+        cells = Ring(width, dated=not len(self.tables.places), beside=int(self.tables.hashed))
+        return BlockLayout(words, (STARTS, cells), kept=KEPT)
+
+    # ------------------------------------------------------------------------------------------------ what users of it see
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots, see `Keeping.release`."""
+        self._set("counted", 0)
+        super().release(slots)
+
+    def restart(self, slots: Array) -> None:
+        """Forget the partitions in these slots, see `Keeping.restart`."""
+        self._set("counted", 0)
+        super().restart(slots)
+
+    def expire(self, time: int) -> Array:
+        """Free the memory of partitions in which no match can go on, see `KernelEvaluation.expire`."""
+        self._set("counted", 0)
+        return super().expire(time)
+
+    def _begin(self, events: Events) -> Array:
+        self._vetoed = np.zeros(0, np.uint8) if events.vetoed is None else events.vetoed.view(np.uint8)
+        wanted, values = self.program.asked, events.values
+        if wanted:
+            if values is None or any(value not in values.layout.places for value in wanted):
+                self.program.automaton.alphabet.refuse_guards("events without values")
+            assert values is not None
+            self._values, apart, beside = _flat(values.words)
+            self._set("event_words", apart)
+            firsts = [values.layout.places[value].start for value in wanted]
+            nulls = [values.layout.null_bits[value] if values.nullable else (0, 0) for value in wanted]
+            columns = [(first * beside, null * beside, int(bit)) for first, (null, bit) in zip(firsts, nulls, strict=True)]
+            self._columns = np.array(columns, np.uint64).view(np.int64).reshape(-1)
+            if self.tables.facts.bits:
+                facts = self.tables.facts.of(values) << np.uint64(self.program.bits)
+                return self.codes.begin(events.letters.astype(np.uint64) | facts)
+        return self.codes.begin(events.letters)
+
+    @property
+    def matches(self) -> int:
+        """Matches given."""
+        return self._get("matches")
+
+    def _parts(self) -> Iterable[Array | HasBytes]:
+        tables = self.tables
+        flat = (
+            tables.first_of,
+            tables.drops,
+            tables.stirs,
+            tables.cells_of,
+            tables.rows,
+            tables.operands,
+            self._shapes,
+            self._sets.words,
+            self._sets.buckets,
+        )
+        counts = (self._counts, self._known, self._supports, self._out_counts)
+        return (self._vector, self.codes, *flat, self._key, self._order, self._levels, self._queue, *counts, *self._buffers)
+
+    def _arrays(self) -> tuple[Array, ...]:
+        store, tables = self.store, self.tables
+        self._set("codes", tables.codes)
+        return (
+            self._vector,
+            *self._batch,
+            self._values,
+            self._columns,
+            self.codes.lut,
+            store.words,
+            store.offsets,
+            store.template,
+            store.sizes,
+            store.pool,
+            store.widths,
+            self._first_of,
+            tables.drops,
+            tables.stirs,
+            tables.cells_of,
+            self._rows,
+            tables.operands,
+            self._shapes,
+            self._sets.words,
+            self._sets.words,
+            self._sets.buckets,
+            self._key,
+            self._order,
+            self._levels,
+            self._queue,
+            self._vetoed,
+            self._counts,
+            self._known,
+            self._supports,
+            self.tables.places,
+            self._chosen,
+            *self._buffers,
+            self._out_counts,
+            self.marked,
+        )
+
+    def _taken(self) -> list[Chunk]:
+        found = self._buffered()
+        return [] if found is None else [Chunk(*found)]
+
+    # ------------------------------------------------------------------------------------------------ state
+
+    def dump(self) -> dict[str, bytes]:
+        """The live state of all partitions as named sections, little-endian; the evaluation is unchanged. Linear in the blocks."""
+        sections = {**super().dump(), "guarded_macros": self._macros}
+        if any(self.tables.sets):
+            cells = self._entries(sections)[1]
+            words = [cells[chosen, self.tables.values_at + slot] for _, slot, chosen in self._keeping(cells, self.tables.sets)]
+            sections["guarded_sets"] = self._sets.dump(np.unique(np.concatenate(words)))
+        return sections
+
+    @property
+    def _macros(self) -> bytes:
+        """What the numbers of macro states, slots, indexes and forms in a state mean."""
+        return json.dumps(
+            [
+                [[macro.configurations, shapes] for macro, shapes in zip(self.tables.macros, self.tables.shapes, strict=True)],
+                self.tables.forms,
+                *([[*self.tables.programs]] if self.tables.programs else ()),
+            ]
+        ).encode()
+
+    def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
+        demand(bytes(sections["guarded_macros"]) == self._macros)
+        super()._restore(sections, stored)
+        held, macros = self.store.held_rows, len(self.tables.macros)
+        self.store.words[self.store.offsets[held] + TABLED] = -1
+        if any(self.tables.sets):
+            self._renumber(self._set_places(), *self._sets.load(sections["guarded_sets"]))
+        owner, places = self.store.places(held, 1)
+        cells = self.store.words[places[:, None] + np.arange(self.store.layout.rings[1].width)]
+        newest = self.store.plain(held)[:, GREATEST + 2 * macros :]
+        check(cells, owner, self.store.lines(held, 1)[:, :2], newest, self.tables)
+
+    def _check(self, words: Array, entries: list[Array]) -> None:
+        del entries  # they are looked at in `_restore`
+        macros = len(self.tables.macros)
+        live, greatest = words[:, LIVE], words[:, GREATEST : GREATEST + macros]
+        demand(inside(live, 1, 1 << macros), live & 1 == 1, inside(greatest, -1, np.maximum(words[:, [POSITION]], 1)))
+
+    def texts_in(self, sections: Mapping[str, Any]) -> Array:
+        """The numbers of texts that what `dump` gave speaks of, in any order (int64)."""
+        cells, found = self._entries(sections)[1], [np.zeros(0, np.int64)]
+        for number, slot, chosen in self._keeping(cells, self.tables.texts):
+            own = cells[chosen & (cells[:, CELL.index("nulls")] >> slot & 1 == 0), self.tables.values_at + slot]
+            found.append(values_of(sections["guarded_sets"], own) if slot in self.tables.sets[number] else own)
+        return np.unique(np.concatenate(found))
+
+    # ------------------------------------------------------------------------------------------------ sets of values
+
+    def _keeping(self, cells: Array, slots: Sequence[Sequence[int]]) -> Iterator[tuple[int, int, Array]]:
+        """(macro state, slot, which cells keep it) of these slots of each macro state."""
+        macro = (cells[:, CELL.index("kind")] >> MACRO_BITS & MACROS_MASK) - 1
+        return ((number, slot, macro == number) for number, own in enumerate(slots) for slot in own)
+
+    def _keep_sets(self, *, room: int = 0) -> None:
+        """Forget the sets that no cell has; room: words that there are to be at least, twice as many as are kept. O(cells)."""
+        places = self._set_places()
+        numbers = np.unique(self.store.words[places])
+        self._renumber(places, numbers, self._sets.keep(numbers, room=max(room, len(places))))
+        # Lists are found by the numbers of sets, too.
+        self.store.words[self.store.offsets[self.store.held_rows] + TABLED] = -1
+
+    def _set_places(self) -> Array:
+        """Where cells have sets, in the words of the store."""
+        places = self.store.places(self.store.held_rows, 1)[1]
+        cells = self.store.words[places[:, None] + np.arange(self.tables.values_at)]
+        found = [places[chosen] + self.tables.values_at + slot for _, slot, chosen in self._keeping(cells, self.tables.sets)]
+        return np.concatenate([np.zeros(0, np.int64), *found])
+
+    def _renumber(self, places: Array, old: Array, new: Array) -> None:
+        """Give the sets at these places their new numbers; raises ValueError for one that is not among the old ones, ascending."""
+        where = np.searchsorted(old, self.store.words[places])
+        demand(np.append(old, -1)[where] == self.store.words[places])
+        self.store.words[places] = new[where]
+        self._set("fresh", self._sets.fresh)
+        self._set("sets_end", self._sets.end)
+
+    def _mend_sets(self) -> None:
+        """There is no room for one more: without those that no cell has, or, where that was not enough for this event, in more."""
+        here = self.events, self._get("row")
+        self._keep_sets(room=2 * len(self._sets.buckets) if here == self._lacked else 0)
+        self._lacked = here
+
+    def _mend_groups(self) -> None:
+        """An event makes `argument` groups with different sets."""
+        raise twin.too_many_sets(self._get("argument"))
+
+    # ------------------------------------------------------------------------------------------------ what the kernel lacks
+
+    def _mend_letter(self) -> None:
+        if len(self.codes.letters) >= self.sizes.codes:
+            self.codes.forget()
+            self.tables.forget()
+        code = self.codes.learn(int(self._batch[0][self._get("row")]) & self.codes.letter_mask)
+        letter, bits = self.codes.letters[code], self.program.bits
+        self.tables.learn(code, self.program.automaton.alphabet.mask_of(letter & (1 << bits) - 1), letter >> bits)
+        self._flatten()
+
+    def _flatten(self) -> None:
+        self._first_of, self._rows = self.tables.first_of.reshape(-1), self.tables.rows.reshape(-1)
+
+    def _mend_stack(self) -> None:
+        """An event makes `argument` cells, a match has more events than there are levels, or a queue is full: more room for all."""
+        wanted = power_of_two(self._get("argument") + PUSHED)
+        self._order = np.zeros(max(4 * wanted, len(self._order)), np.int64)
+        for name in ("_levels", "_queue"):
+            old = getattr(self, name)
+            larger: Array = np.zeros(max(2 * len(old), 3 * wanted), np.int64)
+            larger[: len(old)] = old
+            setattr(self, name, larger)
+
+    # ------------------------------------------------------------------------------------------------ numbers of matches
+
+    def _numbers(self, keys: int) -> None:
+        """Room for so many numbers, of which none is known, and for two more; for as many supports as cells, where they are compared."""
+        self._counts: Array = np.zeros((keys + 2) * self._get("size"), np.uint64)
+        self._known: Array = np.full(2 * keys, -1, np.int64)
+        cells = keys // (1 + self.tables.most_shapes) if self._counting == CHOSEN else 0
+        self._supports: Array = np.zeros(len(LINK) * cells, np.int64)
+
+    def _make_buffers(self, lists: int, marks: int) -> None:
+        super()._make_buffers(lists, marks)
+        self._make_out_counts()
+
+    def _make_out_counts(self) -> None:
+        """Of as many triggers as there is room for, where they are counted."""
+        room = len(self._buffers[3]) if self._counting == NUMBER else 0
+        self._out_counts: Array = np.zeros(room * self._get("size"), np.uint64)
+
+    def _mend_counts(self) -> None:
+        """The ring of a partition has more places than there are numbers for: `argument` of them."""
+        self._numbers(self._get("argument"))
+
+    def _mend_wide(self) -> Iterable[Chunk]:
+        """Some number could overflow: all of them become twice as wide."""
+        found = self._taken()
+        self._set("size", wider(self._get("size")))
+        self._numbers(len(self._known) // 2)
+        self._make_out_counts()
+        return found
+
+    def _mend_choose(self) -> None:
+        """An event has more matches than a sample, or one of them has been given: how many are passed before the next."""
+        assert self.sample is not None
+        size = self._get("size")
+        if not self._get("spread"):
+            total = to_integer(self._counts[-2 * size : -size])
+            self._places, self._place = spread(total, self.sample, self._get("shift") + self._get("row")), -1
+        following = next(self._places, None)
+        self._set("spread", 2 if following is None else 1)
+        if following is not None:
+            self._counts[-size:] = from_integers([following - self._place - 1], limbs=size)[0]
+            self._place = following
+
+
+class GuardedCountRun(GuardedRun):
+    """The run state of COUNT(*) with guards by the kernel; the interface is that of `Evaluation`. Chunks are as those of `Counting`.
+
+    Per trigger O(log n) where the entries that it asks for lie in the order of what is tested (no test, or times), else O(n), n: entries. The same
+    for each cell that it reaches and that was not counted before, or whose matches have lost a start to the window since then. Numbers of K limbs:
+    times K. Memory: for the partition being read, a number per cell and index. Raises what `GuardedRun` does.
+    """
+
+    _counting = NUMBER
+
+    def _taken(self) -> list[Chunk]:
+        size, counts = self._get("size"), self._out_counts
+        found = self._buffered()
+        if found is None:
+            return []
+        offsets, positions, labels, segments = found
+        limbs = counts[: len(segments) * size].reshape(-1, size)
+        return [Chunk(offsets, positions, labels, segments, np.pad(limbs, ((0, 0), (0, max(0, 2 - size)))))]
+
+
+def _flat(words: Array) -> tuple[Array, int, int]:
+    """Rows of words (uint64, (n, width)) as one array (int64), and how far apart rows are in it, and the words of a row; mostly without a copy."""
+    size = words.itemsize
+    if not len(words) or any(stride < size for stride in words.strides):
+        return np.ascontiguousarray(words).view(np.int64).reshape(-1), words.shape[1], 1
+    apart, beside = (stride // size for stride in words.strides)
+    length = (len(words) - 1) * apart + (words.shape[1] - 1) * beside + 1
+    # PERF: the letter stands before the values of each row, or each value in a column: to copy them would cost more than to step over the rest.
+    flat = np.lib.stride_tricks.as_strided(words, (length,), (size,), writeable=False)
+    return flat.view(np.int64), apart, beside

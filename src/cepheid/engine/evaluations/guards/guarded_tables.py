@@ -1,0 +1,641 @@
+"""The regions of a program as flat tables for the kernel of guards (`cepheid.kernel.guards`), where it knows all that they ask.
+
+Comes in: a program with guards. Goes out: its macro states by number, the indexes of each (`Shape` here: slots that are equal, and slots that are
+tested), and per letter the rows of its regions. All macro states are found before an event is read: what the kernel does not know is known by then.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from cepheid.automata.alphabet import Scope
+from cepheid.automata.computing import steps
+from cepheid.automata.regions import Regions
+from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Now, reads
+from cepheid.automata.transform import cubes
+from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, SHOWN
+from cepheid.engine.evaluations.guards.guarded_facts import Facts
+from cepheid.engine.evaluations.uncompiled.guarded_indexes import ALL, ORDER, Question
+from cepheid.engine.letters.encoded import ONE_WORD_DIGITS, is_two_words, ordered_bits
+from cepheid.logical.plan import Derived, Index, Literal, Time
+from cepheid.logical.types import NEGATED, type_of
+from cepheid.records import record
+from cepheid.schema import is_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from cepheid.automata.automaton import Automaton
+    from cepheid.automata.program import Program
+    from cepheid.automata.regions import Macro, Region
+    from cepheid.automata.registers import Term
+    from cepheid.logical.plan import Expression, Interval
+
+Array = np.ndarray[Any, Any]
+
+MACROS = 62
+"""Macro states that the kernel has bits for."""
+
+LETTER_BITS = 64
+"""Bits of a letter, those of `Facts` included."""
+
+MOST_COMBINED = 1 << 10
+"""Combinations of conditions that are looked at for one macro state: those that let a partial match go on in different ways."""
+
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+"""The kernel's bounds that exclude nothing."""
+
+CELL = ("position", "start", "child", "rest", "kind", "nulls", "bounds")
+"""The words of a cell but for what a program says: two bounds for each of its tests, its values, and per index a node."""
+
+NODE = ("previous", "jump", "best", "form", "ends")
+"""The words that link a cell in a list; the ends are the least and the greatest value of each slot tested. Then, of a program that carries values,
+the group before (`older` of the kernel); last, of a program with a hash, its place there."""
+
+LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = (1 << 16) - 1, 16, (1 << 8) - 1, 24
+"""Where the kind of a cell has its label, macro state + 1, and form, in bits."""
+
+UNMARKED = LABELS
+"""In the place of a label: the cell is no event of a match; what it goes on from has been moved by an event that is not marked."""
+
+OUTSIDE, NULLS, COMPUTED, AMONG = 1, 2, 4, 8
+"""What a test wants: values outside of its bounds pass it; NULL passes it. Or it computes: its program stands where it has a place, from the end of
+the words that begin with the forms. Or the slot has a set, and the value of the event is to differ from all its values. Of both OUTSIDE passes what
+does not hold."""
+
+APART = COMPUTED | AMONG
+"""Tests of which no tree over the values of a slot knows anything."""
+
+OPERATIONS = (
+    *("load", "save", "cast", "abs", "negate", "+", "-", "reversed -", "*", "/", "reversed /"),
+    *("=", "!=", "<", "<=", ">", ">="),
+)
+"""What a step of a program does, see `computing.Step`."""
+
+REAL, SOURCE_BITS, SOURCE_MASK = 32, 6, 3
+"""Of a step the bit that says that numbers are doubles, and where it has its source, one of SOURCES, in bits."""
+
+SOURCES = ("nothing", "slot", "now", "constant")
+"""What a step computes with: the number behind it is a slot or a constant."""
+
+SLOT_BITS, PLACE_BITS = 8, 16
+"""Where a test has its slot, and the place of this slot among those that its index has tested, in bits."""
+
+HOW_BITS, COLUMN_BITS = 8, 11
+"""Where what is made of a slot has how it is made, see MADE, and the number of the value of the event, in bits."""
+
+MADE = {"max": 1, "min": 2, "same": 3, "set": 4, "one": 5}
+"""What is made of a slot and a value of the event, see `Gathered`; "one": a set of the value alone. 0: the value of the slot is kept."""
+
+SHAPE_BITS = 16
+"""Of a list in the kernel's hash, the bits that say its index."""
+
+NULL_BITS, TESTED = 8, 48
+"""Where a node says of each slot tested whether NULL is in its tree, in bits; and how many slots an index may have tested."""
+
+OFFSETS: dict[str, tuple[int, int]] = {
+    "=": (0, 0),
+    "!=": (0, 0),
+    "<": (LEAST, -1),
+    "<=": (LEAST, 0),
+    ">": (1, MOST),
+    ">=": (0, MOST),
+}
+"""`before operator now`: the least and the greatest value before, less the value now; of `!=` what is excluded."""
+
+PART_BEGINS, PART_ENDS, PART_BITS = 1, 2, 2
+"""What is said of a label where strategies choose inside the pattern: whether its event begins a part, whether it ends it, and in bits from where on
+is the number of the part, from 1 on (0: it is in none)."""
+
+ROW = ("next", "kind", "target", "final", "form", "equals", "made", "lasting", "sets")
+"""The columns of a region's row; then come three for each test. lasting: see `GuardTables.lasting`. sets: a bit for each slot that becomes a set."""
+
+FORM = ("shape", "count", "tests")
+"""The columns of a form: its index, the number of its tests, and these."""
+
+INDEX = ("tested", "key", "carried", "outer", "slots")
+"""The columns of an index: how many slots are tested; how many are its key (-1: there is no such index), and how many of these, the last ones, are
+carried; the index by the others alone; then the slots of the key, and those that are tested."""
+
+
+class Shape(NamedTuple):
+    """An index of a macro state: entries that are equal in some slots, and in those that are carried, asked by tests of others; all ascending.
+
+    carried: all values of these slots are asked at once, and each has a list of its own.
+    """
+
+    equals: tuple[int, ...]
+    slots: tuple[int, ...]
+    carried: tuple[int, ...] = ()
+
+
+class Test(NamedTuple):
+    """What is asked of the value of a slot: flags: see OUTSIDE. lower, upper: bounds less the value now. program: of one that computes."""
+
+    slot: int
+    flags: int
+    now: Expression
+    lower: int
+    upper: int
+    program: tuple[int, ...] = ()
+
+    @property
+    def apart(self) -> bool:
+        """Whether no tree knows anything of it."""
+        return bool(self.flags & APART)
+
+
+@record
+class Ask:
+    """What a region asks of a macro state's entries: equal: the slots that are equal to these values of the event. tests: of others.
+
+    carried: the slots that entries of the region keep.
+    """
+
+    equal: tuple[tuple[int, Expression], ...]
+    tests: tuple[Test, ...]
+    carried: tuple[int, ...] = ()
+
+    @property
+    def shape(self) -> Shape:
+        """The index that answers."""
+        return Shape(
+            tuple(slot for slot, _ in self.equal), tuple(sorted({test.slot for test in self.tests if not test.apart})), self.carried
+        )
+
+
+Value: TypeAlias = "Expression | int | tuple[str, int, Expression]"
+"""A value that is kept: one of the event, that of a slot, or what is made of both: how, the slot, and the value of the event."""
+
+
+@record
+class Put:
+    """A value of the event that is put into a set."""
+
+    value: Expression
+
+
+Source: TypeAlias = "Expression | tuple[Macro, int] | Put"
+"""What a slot is written from: a value of the event, a slot of a macro state, or of a set what is put into it."""
+
+Form = tuple[int, tuple[int, ...]]
+"""The number of an index of a macro state, and tests as the kernel reads them."""
+
+
+class UnknownError(Exception):
+    """A program asks what the kernel does not know; its text says what."""
+
+
+def regions_of(regions: Regions, macro: Macro) -> Iterator[Region]:
+    """The regions of a macro state at all letters, but for those of groups that stay as they are. Raises UnknownError past MOST_COMBINED."""
+    run = regions.automaton.alphabet.mask(Scope.RUN)
+    moves = [move for state, _ in macro.configurations for move in regions.automaton.outgoing[state]]
+    effects = [(move.source, move.target, move.label, move.writes, move.requires & run, move.forbids & run) for move in moves]
+    asking = [dataclasses.replace(move, requires=move.requires & ~run, forbids=move.forbids & ~run) for move in moves]
+    for number, (requires, _) in enumerate(cubes(asking, regions.automaton.alphabet, effects=effects)):
+        if number == MOST_COMBINED:
+            raise UnknownError(f"more than {MOST_COMBINED:,} combinations of conditions decide how a partial match goes on")
+        step = regions.step(macro, requires)
+        yield from step.marked
+        if macro is not regions.initial:
+            yield from step.unmarked or ()
+
+
+class GuardTables:
+    """The tables of one program. Raises UnknownError where the kernel does not know what it asks, LimitError as `Regions`.
+
+    macros: by number; 0 is the initial one, the others are in the order of their configurations, which is that in which they are asked.
+    shapes: of each macro state. forms: what is asked of entries, but for the values. slots: the values that a cell keeps. tests: those that one
+    region asks at most. columns: number of each value of an event. values_at, first_node: where a cell has its values and its first node. passes:
+    whether unmarked moves make cells. places: where there are parts, of each label (see PART_BITS).
+    """
+
+    passes = False
+
+    def __init__(self, program: Program) -> None:
+        self.places = _places(program.automaton)
+        self.program = program
+        self.regions = Regions(program.automaton)
+        self.facts = Facts(most=LETTER_BITS - program.bits)
+        self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(program.asked)}
+        asked: dict[Macro, set[Ask]] = {}
+        self._asks = asked
+        written: dict[tuple[Macro, int], set[Source]] = {}
+        todo = [self.regions.initial]
+        while todo:
+            macro = todo.pop()
+            if macro in asked:
+                continue
+            asked[macro] = set()
+            if len(asked) > MACROS:
+                raise UnknownError(f"it has more than {MACROS} macro states")
+            for region in regions_of(self.regions, macro):
+                ask = self._ask(macro, region)
+                if ask is not None:
+                    asked[macro].add(ask)
+                self.passes |= region.label is None and ask is not None and bool(region.targets)
+                for target, places in region.targets:
+                    for slot, value in enumerate(_values(region, places, ask)):
+                        written.setdefault((target, slot), set()).update(_sources(macro, value))
+                    todo.append(target)
+        if self.regions.ambiguous or program.repeats:
+            raise UnknownError("a match may be found in several ways")
+        if self.passes and len(self.places):
+            raise UnknownError("events that are not marked move partial matches beside a choice inside the pattern")
+        self.macros = [self.regions.initial, *sorted(asked.keys() - {self.regions.initial}, key=lambda macro: macro.configurations)]
+        self.number = {macro: number for number, macro in enumerate(self.macros)}
+        self.shapes = [_shapes(asked[macro]) for macro in self.macros]
+        self.slots = max(macro.slots for macro in self.macros)
+        self.most_shapes = max(1, *map(len, self.shapes))
+        programs = sorted({test.program for asks in asked.values() for ask in asks for test in ask.tests if test.program})
+        self.programs = dict(zip(programs, itertools.accumulate(map(len, programs)), strict=True))
+        self.forms: list[Form] = sorted({(0, ()), *(self._form(macro, ask) for macro, asks in asked.items() for ask in asks)})
+        self.tests = max(len(tests) for _, tests in self.forms)
+        self.sets = _sets(written, self.macros, self.regions)
+        self.texts = _reached(written, self.macros, _is_of_text)
+        every = [shape for shapes in self.shapes for shape in shapes]
+        tested = max((len(shape.slots) for shape in every), default=0)
+        if tested > TESTED:
+            raise UnknownError(f"more than {TESTED} values are compared at one event")
+        self.hashed = any(shape.equals or shape.carried for shape in every)
+        self.carries = any(shape.carried for shape in every)
+        self.shape_width = len(INDEX) - 1 + max((sum(map(len, shape)) for shape in every), default=0)
+        self.form_width = len(FORM) - 1 + self.tests
+        self.values_at = len(CELL) - 1 + 2 * self.tests
+        self.first_node = self.values_at + self.slots
+        self.node_width = len(NODE) - 1 + 2 * tested + self.carries + self.hashed
+        self.forget()
+
+    def _ask(self, macro: Macro, region: Region) -> Ask | None:
+        """What a region asks; None where nothing can be such."""
+        if region.label is not None and region.label >= UNMARKED:
+            raise UnknownError("it has too many labels")
+        if not self.facts.know(region):
+            raise UnknownError("an event is compared with itself by more than words, or too often")
+        several = self.regions.several(macro)
+        question = Question(region, plural=several)
+        tests = _tests(question, several, self.regions.plural(macro))
+        if tests is None:
+            return None
+        equal = tuple(zip(question.shape.equals, map(_word, question.equal), strict=True))
+        carried = {slot for term in region.made for slot in reads(term)} - dict(equal).keys()
+        return Ask(equal, tests, tuple(sorted(carried)))
+
+    def lasting(self, macro: Macro, ask: Ask) -> int:
+        """The number of a test, from 1 on: groups all of whose entries are too old for it are not asked again, by nobody; 0: there is none."""
+        others = [other for other in self._asks[macro] if (other.shape.equals, other.carried) == (ask.shape.equals, ask.carried)]
+        for number, test in enumerate(ask.tests, 1):
+            # Time and positions only grow: what is before the least bound stays there. So do the starts of what has ended.
+            rises = test.now.rises if isinstance(test.now, Derived) else isinstance(test.now, Time | Index)
+            if rises and not test.flags and test.lower != LEAST:
+                bounds = [
+                    [own.lower for own in other.tests if (own.slot, own.now, own.flags) == (test.slot, test.now, 0)] for other in others
+                ]
+                if all(max(lowers, default=LEAST) >= test.lower for lowers in bounds):
+                    return number
+        return 0
+
+    def _form(self, macro: Macro, ask: Ask) -> Form:
+        shapes = self.shapes[self.number[macro]]
+        place = next(place for place, shape in enumerate(shapes) if _answers(shape, ask.shape))
+        slots = shapes[place].slots
+        places = (slots.index(test.slot) if not test.apart else self.programs.get(test.program, 0) for test in ask.tests)
+        return place, tuple(test.flags | test.slot << SLOT_BITS | at << PLACE_BITS for test, at in zip(ask.tests, places, strict=True))
+
+    # ------------------------------------------------------------------------------------------------ letters
+
+    def forget(self) -> None:
+        """Forget all letters."""
+        self.codes = 4
+        self.first_of: Array = np.full((len(self.macros), self.codes), -1, np.int32)
+        self.drops: Array = np.zeros(self.codes, np.int64)
+        self.stirs: Array = np.zeros(self.codes, np.int64)
+        self.cells_of: Array = np.zeros(self.codes, np.int32)
+        self.rows: Array = np.zeros((16, len(ROW) + 3 * self.tests), np.int64)
+        self.operands: Array = np.zeros(16, np.int32)
+        self._row_count = 0
+        self._operand_of: dict[tuple[int, ...], int] = {}
+        self._operand_count = 0
+
+    def learn(self, code: int, mask: int, facts: int) -> None:
+        """Extend the tables by the code of a new letter with this mask and these bits of `facts`; codes come in the order of their numbers."""
+        if code == self.codes:
+            self._more_codes()
+        if self.program.droppable and not self.program.relevant(mask):
+            return
+        for number, macro in enumerate(self.macros):
+            step = self.regions.step(macro, mask)
+            ends = number > 0 and step.unmarked is not None
+            moves = (region for region in (*step.marked, *(step.unmarked or () if ends else ())) if self.facts.agree(region, facts))
+            rows = [row for region in moves if (row := self._row(macro, region)) is not None]
+            self.first_of[number, code] = self._chained(rows)
+            self.cells_of[code] += len(rows)
+            self.drops[code] |= ends << number
+            self.stirs[code] |= (ends or bool(rows)) << number
+
+    def _more_codes(self) -> None:
+        self.codes *= 2
+        self.first_of = np.concatenate([self.first_of, np.full_like(self.first_of, -1)], axis=1)
+        for name in ("drops", "stirs", "cells_of"):
+            setattr(self, name, np.concatenate([getattr(self, name), np.zeros_like(getattr(self, name))]))
+
+    def _row(self, macro: Macro, region: Region) -> tuple[int, ...] | None:
+        """A region's row but for the next one's place; None where no group can be in it."""
+        ask = self._ask(macro, region)
+        if ask is None or (region.label is None and not region.targets):
+            return None
+        target, sets = -1, 0
+        made: tuple[int, ...] = ()
+        for each, places in region.targets:
+            target = self.number[each]
+            made = tuple(map(self._made, _values(region, places, ask)))
+            sets = int(np.bitwise_or.reduce(np.int64(1) << np.array(self.sets[target], np.int64)))
+        kept = self._operands((len(made), *made))
+        kind = (UNMARKED if region.label is None else region.label) | target + 1 << MACRO_BITS
+        if macro is self.regions.initial:
+            form, equals = 0, 0
+        else:
+            form = self.forms.index(self._form(macro, ask))
+            equals = self._operands(tuple(self.columns[value] for _, value in ask.equal))
+        tests = [number for test in ask.tests for number in (self.columns[test.now], test.lower, test.upper)]
+        tests += [0] * (3 * self.tests - len(tests))
+        final = region.final and region.label is not None
+        return (kind | form << FORM_BITS, target, final, form, equals, kept, self.lasting(macro, ask), sets, *tests)
+
+    def _made(self, value: Value) -> int:
+        """A value that is kept, as the kernel reads it."""
+        match value:
+            case int() as slot:
+                return -1 - slot
+            case (how, slot, own):
+                return -1 - (slot | MADE[how] << HOW_BITS | self.columns[own] << COLUMN_BITS)
+        return self.columns[value]
+
+    def _chained(self, rows: Sequence[tuple[int, ...]]) -> int:
+        """Put rows into the table, one leading to the next; the place of the first, -1 without any."""
+        first = self._row_count
+        while first + len(rows) > len(self.rows):
+            self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
+        for number, row in enumerate(rows):
+            following = (first + number + 1) * self.rows.shape[1] if number + 1 < len(rows) else -1
+            self.rows[first + number] = (following, *row)
+        self._row_count += len(rows)
+        return first * self.rows.shape[1] if rows else -1
+
+    def _operands(self, numbers: tuple[int, ...]) -> int:
+        """The place of a list of numbers."""
+        place = self._operand_of.setdefault(numbers, self._operand_count)
+        if place == self._operand_count:
+            self._operand_count += len(numbers)
+            while self._operand_count > len(self.operands):
+                self.operands = np.concatenate([self.operands, np.zeros_like(self.operands)])
+            self.operands[place : self._operand_count] = numbers
+        return place
+
+    @property
+    def outer(self) -> Array:
+        """Of each index of each macro state that carries values the place of the one by what is equal alone, -1 of others (int64)."""
+        table: Array = np.full((len(self.macros), self.most_shapes), -1, np.int64)
+        for number, shapes in enumerate(self.shapes):
+            for place, shape in enumerate(shapes):
+                if shape.carried:
+                    table[number, place] = next(at for at, other in enumerate(shapes) if _answers(other, Shape(shape.equals, ())))
+        return table
+
+    @property
+    def shape_table(self) -> Array:
+        """The indexes of each macro state, as the kernel reads them (int32)."""
+        table: Array = np.full((len(self.macros), self.most_shapes, self.shape_width), -1, np.int32)
+        outer = self.outer
+        for number, shapes in enumerate(self.shapes):
+            for place, shape in enumerate(shapes):
+                key = (*shape.equals, *shape.carried)
+                line = (len(shape.slots), len(key), len(shape.carried), outer[number, place], *key, *shape.slots)
+                table[number, place, : len(line)] = line
+        return table.reshape(-1)
+
+    @property
+    def form_table(self) -> Array:
+        """The forms, as the kernel reads them (int64)."""
+        table: Array = np.zeros((len(self.forms), self.form_width), np.int64)
+        for number, (place, tests) in enumerate(self.forms):
+            line = (place, len(tests), *tests)
+            table[number, : len(line)] = line
+        return table.reshape(-1)
+
+    @property
+    def program_table(self) -> Array:
+        """The programs, from the last one on (int64)."""
+        return np.array([number for program in reversed(self.programs) for number in program], np.int64)
+
+
+def _places(automaton: Automaton) -> Array:
+    """The places of labels in parts, nothing without parts; raises UnknownError for places that the kernel does not know."""
+    if any(HIDDEN in parts for _, parts in automaton.labels):
+        raise UnknownError("events that PROJECT hides may say where a match begins")
+    if not automaton.parts:
+        return np.zeros(0, np.int64)
+    if any(part.is_next for part in automaton.parts):
+        raise UnknownError("inside the pattern ACTIVE_OFFICE or COMPLETE_HISTORY chooses what is next")
+    found: Array = np.zeros(len(automaton.labels), np.int64)
+    for number, (_, parts) in enumerate(automaton.labels):
+        inside = {part for part, _ in parts if part >= 0}
+        if len(inside) > 1:
+            raise UnknownError("strategies choose in two parts of the pattern that have events in common")
+        for part in inside:
+            if (part, SHOWN) not in parts:
+                raise UnknownError("PROJECT hides events of a part of the pattern in which a strategy chooses")
+            bits = PART_BEGINS * ((part, BEGINS) in parts) | PART_ENDS * ((part, ENDS) in parts)
+            found[number] = part + 1 << PART_BITS | bits
+    for part in range(len(automaton.parts)):
+        todo = {move.target for move in automaton.transitions if (part, SHOWN) in move.parts and (part, ENDS) not in move.parts}
+        within = set(todo)
+        while todo:
+            for move in automaton.outgoing[todo.pop()]:
+                if move.mark is not None and (part, SHOWN) not in move.parts:
+                    raise UnknownError("other events come between those of a part of the pattern in which a strategy chooses")
+                if (part, ENDS) not in move.parts and move.target not in within:
+                    within.add(move.target)
+                    todo.add(move.target)
+    return found
+
+
+def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterator[Value]:
+    """The values that these terms of a region are; what is equal to a value of the event is one."""
+    equal = dict(() if ask is None else ask.equal)
+    for place in places:
+        match region.made[place]:
+            case Now(value=value):
+                yield _word(value)
+            case Before(register=slot):
+                yield equal.get(slot, slot)
+            case Gathered(how=how, before=Before(register=slot), value=value) if how in MADE:
+                if is_text(type_of(value)) and how in {"max", "min"}:
+                    raise UnknownError("the order of texts is asked")
+                yield how, slot, _word(value)
+            case Gathered(how="set", before=None, value=value):
+                yield "one", 0, _word(value)
+            case Gathered():
+                raise UnknownError("values of one event are gathered twice")
+            case _:
+                raise UnknownError("a condition keeps the values of several events")
+
+
+def _sources(macro: Macro, value: Value) -> Iterator[Source]:
+    """What a slot is written from that becomes this value of a macro state; a set of which one is made, too."""
+    match value:
+        case int() as slot:
+            yield macro, slot
+        case (("set" | "one") as how, slot, own):
+            yield Put(own)
+            if how == "set":
+                yield macro, slot
+        case (_, _, own):
+            yield own
+        case _:
+            yield value
+
+
+def _reached(
+    written: Mapping[tuple[Macro, int], set[Source]], macros: Sequence[Macro], wanted: Callable[[Source], bool]
+) -> list[list[int]]:
+    """The slots of each macro state that are written from a source of a kind, or from such slots; written: what each slot is written from."""
+    found: set[tuple[Macro, int]] = set()
+    while more := {place for place, sources in written.items() if any(source in found or wanted(source) for source in sources)} - found:
+        found |= more
+    return [sorted(slot for other, slot in found if other is macro) for macro in macros]
+
+
+def _sets(written: Mapping[tuple[Macro, int], set[Source]], macros: Sequence[Macro], regions: Regions) -> list[list[int]]:
+    """The slots of each macro state that hold sets. Raises UnknownError where one may hold a value or a set."""
+    sets = _reached(written, macros, lambda source: isinstance(source, Put))
+    values = _reached(written, macros, lambda source: not isinstance(source, Put | tuple))
+    if sets != [sorted(regions.several(macro)) for macro in macros] or any(map(set.intersection, map(set, sets), map(set, values))):
+        raise UnknownError("a register may hold a value or a set of them")
+    return sets
+
+
+def _is_of_text(source: Source) -> bool:
+    """Whether a source is a text of the event."""
+    return not isinstance(source, tuple) and is_text(type_of(source.value if isinstance(source, Put) else source))
+
+
+def _word(value: Expression) -> Expression:
+    """A value that is one word."""
+    if is_two_words(value):
+        raise UnknownError(f"decimals of more than {ONE_WORD_DIGITS} digits are compared")
+    return value
+
+
+def _shapes(asks: Iterable[Ask]) -> list[Shape]:
+    """The indexes that answer all these, and for each that carries values one by what is equal; these come first."""
+    wanted = {ask.shape for ask in asks}
+    wanted |= {Shape(shape.equals, ()) for shape in wanted}
+    kept = (shape for shape in wanted if not any(_answers(other, shape) for other in wanted if other != shape))
+    return sorted(kept, key=lambda shape: (shape.carried, shape))
+
+
+def _answers(shape: Shape, wanted: Shape) -> bool:
+    """Whether an index answers what is asked of another one: what is not tested there finds all entries."""
+    return (shape.equals, shape.carried) == (wanted.equals, wanted.carried) and set(shape.slots) >= set(wanted.slots)
+
+
+def _tests(question: Question, several: frozenset[int], plural: frozenset[int]) -> tuple[Test, ...] | None:
+    """What a question asks beside its equalities, by slot; None where nothing can be such. several, plural: slots, see `Regions`."""
+    shape = question.shape
+    if shape.kind == ALL:
+        return ()
+    assert question.now is not None or question.rest
+    if shape.kind == ORDER and question.now is not None:
+        return (_comparison(shape.slot, question.operator, question.now, question.truth),)
+    ages: dict[tuple[int, Expression], list[tuple[Interval, bool]]] = {}
+    if question.now is not None:
+        ages[shape.slot, question.now] = list(shape.ages)
+    found: list[Test] = []
+    for literal in question.rest:
+        match literal:
+            case Compares(before=Before(register=slot), operator=operator, now=now), truth if slot not in several:
+                found.append(_comparison(slot, operator, now, truth))
+            case Elapsed(before=Before(register=slot), now=now, interval=interval), truth if slot not in several:
+                ages.setdefault((slot, now), []).append((interval, truth))
+            case Compares(before=Before(register=slot), operator="!=", now=now), truth:
+                found.append(Test(slot, AMONG | (0 if truth else OUTSIDE), _word(now), 0, 0))
+            case Computes(condition=condition, operands=operands), truth if not several.intersection(*map(reads, dict(operands).values())):
+                found.append(_computed(condition, dict(operands), truth))
+            case _:
+                raise UnknownError("several events are compared at once")
+    for (slot, now), intervals in ages.items():
+        # What begins earlier may begin before what is kept.
+        spans = _ages(intervals, 0 if isinstance(now, Time | Index) else -MOST)
+        nulls = NULLS if slot in plural and not any(truth for _, truth in intervals) else 0
+        if spans is None and not nulls:
+            return None
+        # Where no age is such, NULL alone passes.
+        found += [Test(slot, flags | nulls, _word(now), lower, upper) for flags, lower, upper in spans or [(0, MOST, LEAST)]]
+    return tuple(sorted(found, key=lambda test: (test.slot, test.flags, test.lower, test.upper, test.program)))
+
+
+def _comparison(slot: int, operator: str, now: Expression, truth: bool) -> Test:  # noqa: FBT001
+    operator = operator if truth else NEGATED[operator]
+    if is_text(type_of(now)) and operator not in {"=", "!="}:
+        raise UnknownError("the order of texts is asked")
+    return Test(slot, (OUTSIDE if operator == "!=" else 0) | (0 if truth else NULLS), _word(now), *OFFSETS[operator])
+
+
+def _computed(condition: Expression, operands: Mapping[Expression, Term], truth: bool) -> Test:  # noqa: FBT001
+    """A test that computes."""
+    own = [term.value for term in operands.values() if isinstance(term, Now)]
+    found = steps(condition)
+    if found is None or len(own) != 1:
+        raise UnknownError("several values of an event are computed with")
+    (now,) = own
+    program: list[int] = [len(found)]
+    for step in found:
+        source, number = "nothing", 0
+        match operands.get(step.value, step.value) if step.value is not None else None:
+            case Before(register=slot):
+                source, number = "slot", slot
+            case Now():
+                source = "now"
+            case Literal() as constant:
+                source, number = "constant", _constant(constant)
+        program += [OPERATIONS.index(step.operator) | REAL * step.real | SOURCES.index(source) << SOURCE_BITS, number]
+    return Test(0, COMPUTED | (0 if truth else OUTSIDE), now, 0, 0, tuple(program))
+
+
+def _constant(constant: Literal) -> int:
+    """The word of a number."""
+    if isinstance(constant.value, float):
+        return int(ordered_bits(np.array([constant.value]))[0])
+    assert isinstance(constant.value, int)
+    return constant.value
+
+
+def _ages(ages: Sequence[tuple[Interval, bool]], least: int) -> list[tuple[int, int, int]] | None:
+    """[(OUTSIDE or 0, least, greatest time before less the time now)] of the ages in some intervals and not in others; None: there are none.
+
+    least: no age is less.
+    """
+    ends = {least}
+    for interval, _ in ages:
+        ends |= {max(least, interval.lower)} | ({max(least, interval.upper + 1)} if interval.upper is not None else set())
+    ordered = sorted(ends)
+    wanted = [all((end in interval) == truth for interval, truth in ages) for end in ordered]
+    if not any(wanted):
+        return None
+    bounds = [LEAST if after == len(ordered) else 1 - ordered[after] for after in range(1, len(ordered) + 1)]
+
+    def spans(truth: bool) -> list[tuple[int, int]]:  # noqa: FBT001
+        """The stretches of ages that are wanted, or not."""
+        return [
+            (bounds[places[-1]], -ordered[places[0]])
+            for each, group in itertools.groupby(range(len(ordered)), key=wanted.__getitem__)
+            if each == truth and (places := list(group))
+        ]
+
+    inside = spans(True)
+    return [(0, *inside[0])] if len(inside) == 1 else [(OUTSIDE, *span) for span in spans(False)]
