@@ -22,6 +22,7 @@ import pyarrow as pa
 from cepheid.automata.computing import operands
 from cepheid.automata.correlation import BEGIN, KEEP, NEXT, marked, variables
 from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Now, Store
+from cepheid.logical.folding import INT64_MAX
 from cepheid.logical.plan import Apply, Index, Interval, Literal, Time, localize
 from cepheid.logical.types import FLIPPED, NEGATED
 from cepheid.records import record
@@ -41,9 +42,6 @@ MOST_ALTERNATIVES = 16
 """Alternatives of a condition: a move that asks it becomes so many moves."""
 
 TRUE = Literal(value=True, type=pa.bool_())
-
-MOST = (1 << 63) - 1
-"""The greatest difference, of both signs; of one that overflows no comparison holds. The least int64 counts as none: its opposite is no int64."""
 
 
 @record
@@ -160,19 +158,22 @@ def _is_counted(value: Expression) -> bool:
 
 
 def _spans(operator: str, constant: Expression) -> list[Interval]:
-    """The differences that compare so with a constant, without those that overflow; of both signs alike, so that they can be turned round."""
+    """The differences that compare so with a constant, without those that overflow; of both signs alike, so that they can be turned round.
+
+    The least int64 counts as a difference that overflows, for its opposite is no int64.
+    """
     if not isinstance(constant, Literal) or not isinstance(constant.value, int):
         return []
     value = constant.value
     bounds = {
         "=": [(value, value)],
-        "!=": [(-MOST, value - 1), (value + 1, MOST)],
-        "<": [(-MOST, value - 1)],
-        "<=": [(-MOST, value)],
-        ">": [(value + 1, MOST)],
-        ">=": [(value, MOST)],
+        "!=": [(-INT64_MAX, value - 1), (value + 1, INT64_MAX)],
+        "<": [(-INT64_MAX, value - 1)],
+        "<=": [(-INT64_MAX, value)],
+        ">": [(value + 1, INT64_MAX)],
+        ">=": [(value, INT64_MAX)],
     }[operator]
-    within = [(max(lower, -MOST), upper) for lower, upper in bounds]
+    within = [(max(lower, -INT64_MAX), upper) for lower, upper in bounds]
     return [Interval(lower, upper) for lower, upper in within if lower <= upper]
 
 

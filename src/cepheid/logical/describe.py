@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from cepheid.language.syntax import TimeModel
 from cepheid.logical import plan, tree
-from cepheid.logical.folding import INT64_MAX, INT64_MIN
+from cepheid.logical.folding import INT64_MAX
 from cepheid.logical.plan import Apply, Expression, Field, Interval, Pattern
 from cepheid.schema import NANOSECONDS
 
@@ -66,7 +66,10 @@ def describe_shortest(steps: int, unit: int | None, *, above: int) -> str:
 
 
 def describe_bounds(interval: Interval, unit: int | None) -> str:
-    """What a difference of times has to be: `<= 5s`, `>= 1s`, `in [1s, 5s]`; a bound that each int64 meets is none. unit: see `describe`."""
+    """What a difference of times has to be: `<= 5s`, `>= 1s`, `in [1s, 5s]`. unit: see `describe`.
+
+    A bound is not written where each difference that does not overflow meets it (`automata.comparisons`).
+    """
     text = _Description(unit).interval(interval)
     return text[1:-1] if "," not in text else f"in {text}"
 
@@ -106,7 +109,7 @@ class _Description:
     def interval(self, interval: Interval) -> str:
         if interval.upper in (None, INT64_MAX):
             return f"[{self.lower(interval.lower)}]"
-        if interval.lower in (0, INT64_MIN):
+        if interval.lower in (0, -INT64_MAX):
             return f"[{self.upper(interval.upper)}]"
         bounds = self.lower(interval.lower), self.upper(interval.upper)
         if all(bound[:2] in (">=", "<=") for bound in bounds):
