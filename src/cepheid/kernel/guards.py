@@ -166,6 +166,7 @@ def run(
     codes: cython.Py_ssize_t = S[S_CODES]
     macros: cython.Py_ssize_t = S[S_MACROS]
     slots: cython.Py_ssize_t = S[S_SLOTS]
+    parts: cython.int = S[S_PARTS] != 0
     width: cython.Py_ssize_t = S[S_WIDTH]
     event_words: cython.Py_ssize_t = S[S_EVENT_WORDS]
     form_width: cython.Py_ssize_t = S[S_FORM_WIDTH]
@@ -355,7 +356,7 @@ def run(
                     start = p
                     groups = 1
                     ends = 0
-                    if S[S_PARTS] != 0:
+                    if parts != 0:
                         ends = places[regions[r + R_KIND] & LABELS] & PART_ENDS  # nothing is unmarked where there are parts
                         if ends != 0:
                             support = next_chosen(chosen, (places[regions[r + R_KIND] & LABELS] >> PART_BITS) - 1, segment, p)
