@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from cepheid.cli.queries import looks_like_query
+from cepheid.engine.input.files.csvs import Csv, no_header
 from cepheid.engine.input.files.streams import WILDCARDS, check_file, matching, stream_of
 from cepheid.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cepheid.engine.input.files.streams import Stream
 
@@ -65,3 +68,14 @@ def _stream_name(argument: str) -> str:
     if any(mark in name for mark in WILDCARDS):
         raise InputError(f"the files {argument} are one of several streams, and have no name", help=f"name them: NAME='{argument}'")
     return name
+
+
+def without_header(streams: Sequence[Stream]) -> tuple[str, ...]:
+    """The help for CSV files of streams that lack a column: those that have no header, by its look."""
+    csvs = [(path, stream) for stream in streams for path in stream.files if isinstance(stream.formats[path], Csv)]
+    return tuple(line for path, stream in csvs for line in no_header(path, stream.schema.names))
+
+
+def with_types(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
+    """A schema whose columns without a type yet (of a CSV with a header alone) have these types; text where there is none."""
+    return pa.schema([field.with_type(types.get(field.name, pa.string())) if pa.types.is_null(field.type) else field for field in schema])

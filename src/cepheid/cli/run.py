@@ -23,7 +23,7 @@ from cepheid.cli.failures import complain
 from cepheid.cli.progress import progress
 from cepheid.cli.results import Flow, Found
 from cepheid.cli.settings import Engine
-from cepheid.engine.input.files.streams import check_spaces, check_times, with_times, with_types, without_header
+from cepheid.cli.time_columns import check_spaces, check_times, with_times
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.sources import source_of
 from cepheid.engine.letters.values import no_events
@@ -168,7 +168,9 @@ def load(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> 
         if settings.time is None:
             check_spaces(stream, time)
         check_times(stream, time)
-    return [with_times(stream, time) if stream.rows else replace(stream, schema=with_types(stream.schema, wanted)) for stream in streams]
+    return [
+        with_times(stream, time) if stream.rows else replace(stream, schema=files.with_types(stream.schema, wanted)) for stream in streams
+    ]
 
 
 def events_of(streams: Sequence[Stream], events: Sequence[Any]) -> Any:
@@ -214,7 +216,7 @@ def schema_of(query: cepheid.Query, streams: Sequence[Stream], settings: Setting
     try:
         return source_of(events, query.tree, type=settings.type, time=settings.time).schema
     except SchemaError as error:
-        error.help = (*without_header(streams), *error.help)
+        error.help = (*files.without_header(streams), *error.help)
         raise
 
 

@@ -8,11 +8,8 @@ Spark. Nothing is skipped: a line that cannot be read is an error.
 
 from __future__ import annotations
 
-import bisect
 import glob
 import os
-import re
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -22,26 +19,16 @@ import pyarrow.compute as pc
 
 from cepheid.engine.input.column_types import united
 from cepheid.engine.input.event_times import times_of
-from cepheid.engine.input.files.csvs import Csv, no_header
 from cepheid.engine.input.files.formats import FORMATS, is_compressed_whole
-from cepheid.engine.input.files.readings import OF_TEXT, Column
 from cepheid.engine.input.files.texts import CODECS, ending_of
-from cepheid.engine.input.time_texts import DAY, TIME
-from cepheid.engine.letters.values import plain
 from cepheid.engine.output.matches import python_value
 from cepheid.errors import InputError, nearest
 from cepheid.records import record
-from cepheid.schema import is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from cepheid.engine.input.files.formats import Format
-
-NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
-
-TIME_TYPES = (*(reading.kind for reading in OF_TEXT if reading.is_time_of_text), pa.date32(), pa.int64())
-"""What texts of event times may be read as."""
 
 WILDCARDS = "*?["
 
@@ -235,12 +222,6 @@ def check_file(path: Path) -> None:
         raise unreadable(path, error) from None
 
 
-def without_header(streams: Sequence[Stream]) -> tuple[str, ...]:
-    """The help for CSV files of streams that lack a column: those that have no header, by its look."""
-    csvs = [(path, stream) for stream in streams for path in stream.files if isinstance(stream.formats[path], Csv)]
-    return tuple(line for path, stream in csvs for line in no_header(path, stream.schema.names))
-
-
 def unreadable(path: Path, error: OSError) -> InputError:
     """A file that the system, or what decompresses it, cannot read."""
     compressed = error.strerror is None and path.suffix.lower() in CODECS
@@ -261,84 +242,3 @@ def _near(path: Path) -> Path | None:
 
 def _stem(path: Path) -> str:
     return Path(path.stem).stem if path.suffix.lower() in CODECS else path.stem
-
-
-# ----------------------------------------------------------------------------------------------------------------------------- times
-
-
-def check_spaces(stream: Stream, name: str) -> None:
-    """Raise InputError where the time column is not there but for spaces around its name: events would silently have no time."""
-    names = stream.schema.names
-    spaced = next((each for each in names if each.strip() == name), None)
-    if name not in names and spaced is not None:
-        raise InputError(f"{stream.source} has no attribute `{name}`, but `{spaced}`", help=f"rename it, or read it with --time '{spaced}'")
-
-
-def with_times(stream: Stream, time: str) -> Stream:
-    """The stream, with a time column of text that says times as times: in a file that has types of its own. Reads that column, if it is text."""
-    place = stream.schema.get_field_index(time)
-    if place < 0 or not is_text(stream.schema.field(place).type):
-        return stream
-    column = Column(OF_TEXT)
-    for _, _, texts in stream.places(time):
-        for chunk in texts.chunks:
-            column.see(plain(chunk).cast(pa.string()))
-    kind = column.reading.kind
-    return (
-        stream if pa.types.is_null(kind) else replace(stream, schema=stream.schema.set(place, stream.schema.field(place).with_type(kind)))
-    )
-
-
-def check_times(stream: Stream, name: str) -> None:
-    """Raise InputError for the first text of a time column that is no time, or does not go with those before it. O(rows) where it is text."""
-    if name not in stream.schema.names or not pa.types.is_string(stream.schema.field(name).type):
-        return
-    first: str | None = None
-    kinds = TIME_TYPES
-    for path, row, column in stream.places(name):
-        good = {kind: _readable(column, kind) for kind in kinds}
-        # What is wrong is where the reading that goes furthest ends.
-        wrong = max(good.values())
-        texts = pc.drop_null(column.slice(0, wrong)).slice(0, 1).to_pylist()
-        first = first or next(iter(texts), None)
-        if wrong < len(column):
-            raise _no_time(f"{path}, row {row + wrong}: `{name}`", column[wrong].as_py(), first)
-        kinds = tuple(kind for kind in kinds if good[kind] == len(column))
-
-
-def _no_time(place: str, value: str, first: str | None) -> InputError:
-    """A text that is no time; first: the first text of the column before it."""
-    kind = time_kind(value)
-    before = time_kind(first) if first else None
-    mixed = None not in (kind, before) and kind != before
-    reason = f"{kind}, and '{first}' before it {before}" if mixed else "no time"
-    help_ = ["a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none"]
-    if kind is not None and not mixed:
-        help_.append("its day is in the calendar; if a second has more than 6 digits, all times are between the years 1678 and 2261")
-    return InputError(f"{place} is '{value[:40]}', {reason}", help=help_)
-
-
-def _readable(column: pa.ChunkedArray, kind: pa.DataType) -> int:
-    """How many texts, from the first on, are of this type. O(n log n)."""
-
-    def fails(count: int) -> bool:
-        try:
-            column.slice(0, count).cast(kind)
-        except pa.ArrowInvalid:
-            return True
-        return False
-
-    return bisect.bisect_left(range(1, len(column) + 1), True, key=fails) if fails(len(column)) else len(column)
-
-
-def time_kind(text: str) -> str | None:
-    """What a text is written as; None if not as a time."""
-    found = TIME.fullmatch(text)
-    if found:
-        return "a time with an offset" if found.group(3) else "a time without an offset"
-    return "a day" if DAY.fullmatch(text) else "a number" if NUMBER.fullmatch(text) else None
-
-
-def with_types(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
-    """A schema whose columns without a type yet (of a CSV with a header alone) have these types; text where there is none."""
-    return pa.schema([field.with_type(types.get(field.name, pa.string())) if pa.types.is_null(field.type) else field for field in schema])
