@@ -35,8 +35,6 @@ import pyarrow.compute as pc
 
 import cepheid
 import circumstances
-from cepheid.automata.program import Program
-from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, UnknownError
 from cepheid.errors import CepheidError
 from cepheid.testing.methods import anew, layers_of
 
@@ -159,20 +157,7 @@ def pushes(query: Query, events: pa.Table) -> int:
 
 def not_compiled(compiled: Compiled) -> list[str]:
     """Why Python evaluates the query, one of its definitions, or what must not come, event by event; nothing where kernels do."""
-    found = [layer.method.uncompiled(layer.terms) for layer in layers_of(compiled)]
-    return list(dict.fromkeys([*filter(None, found), *(reason for layer in layers_of(compiled) for reason in _unknown_beside(layer))]))
-
-
-def _unknown_beside(layer: Compiled) -> Iterator[str]:
-    """What the kernel of guards does not know of the patterns that must not come, within and after a match."""
-    absent = [absence.program for absence in layer.absences]
-    negated = [each.automaton for program in layer.programs for each in program.automaton.negated]
-    for program in (*absent, *map(Program, negated)):
-        if program.automaton.compares:
-            try:
-                GuardTables(program)
-            except UnknownError as error:
-                yield f"{error} (of what must not come)"
+    return list(dict.fromkeys(reason for layer in layers_of(compiled) for reason in layer.not_compiled))
 
 
 def measured(entry: Entry, sizes: list[int]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.automata import construct
+from cepheid.automata import Program, construct
 from cepheid.engine.evaluations.absences.absence import Absence, longest
 from cepheid.engine.evaluations.around.numbered import started
 from cepheid.engine.evaluations.choosing.consuming import Consuming, beginning
@@ -21,6 +21,7 @@ from cepheid.engine.evaluations.choosing.guided import Guide, Guided, Labelled
 from cepheid.engine.evaluations.choosing.restricted import RestrictedProgram
 from cepheid.engine.evaluations.counts.chosen_count import ChosenCount
 from cepheid.engine.evaluations.graph.match import Evaluation
+from cepheid.engine.evaluations.guards.guarded_start import uncompiled
 from cepheid.engine.evaluations.method import CHOOSING, Terms
 from cepheid.engine.input.lags import attributes_of as lagged_attributes
 from cepheid.engine.input.lags import depth_of
@@ -45,7 +46,7 @@ from cepheid.schema import STREAM_COLUMN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cepheid.automata import Automaton, Program
+    from cepheid.automata import Automaton
     from cepheid.engine.evaluations.base import AnyEvaluation
     from cepheid.engine.evaluations.choosing.consuming import Judge
     from cepheid.engine.evaluations.method import Guarantee, Method
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from cepheid.schema import EventSchema
 
 
-GUARDS_FORM = 3
+GUARDS_FORM = 4
 """How the state of queries that compare events is written; another number refuses what is stored, as that of another query."""
 
 MAX_LISTED = 1 << 24
@@ -371,6 +372,14 @@ class Compiled:
         if self.judges:
             consume, limit = Consumption.NONE, 1 if self.plan.strategy is Strategy.RESTRICTED and self.chooses is None else None
         return Terms(self.program, self.window, self.count_window, consume, limit, partitioned=bool(self.keys))
+
+    @property
+    def not_compiled(self) -> tuple[str, ...]:
+        """Why Python evaluates it, or what must not come in it or behind it, event by event, each reason once; none where kernels do all."""
+        negated = [Program(each.automaton) for program in self.programs for each in program.automaton.negated]
+        beside = filter(None, map(uncompiled, [*(absence.program for absence in self.absences), *negated]))
+        own = filter(None, [self.method.uncompiled(self.terms)])
+        return tuple(dict.fromkeys([*own, *(f"{reason} (of what must not come)" for reason in beside)]))
 
     @property
     def guarantee(self) -> Guarantee:

@@ -12,9 +12,8 @@ from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Computes, Gathered, Holds, Kept, reads, test_text
 from cepheid.automata.transform import reached
 from cepheid.engine.evaluations.guards.guarded_choice_run import check, is_last
-from cepheid.engine.evaluations.guards.guarded_parts_run import part_program
-from cepheid.engine.evaluations.guards.guarded_start import guarded, guarded_choice, guarded_counts
-from cepheid.engine.evaluations.guards.guarded_tables import MOST_COMBINED, GuardTables, UnknownError, regions_of
+from cepheid.engine.evaluations.guards.guarded_start import demand_known, guarded, guarded_choice, guarded_counts, uncompiled
+from cepheid.engine.evaluations.guards.guarded_tables import MOST_COMBINED, UnknownError, regions_of
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method, Terms
 from cepheid.engine.evaluations.uncompiled.guarded import SETS_LIMIT, Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.evaluations.uncompiled.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
@@ -127,10 +126,7 @@ class _Guards(Method):
 
     def _check(self, terms: Terms) -> None:
         """Raise UnknownError where the kernel does not do it."""
-        GuardTables(terms.program)
-        for program in map(part_program, terms.program.automaton.parts):
-            check(program, None)
-            GuardTables(program)
+        demand_known(terms.program)
 
     def _what(self, terms: Terms) -> str:
         del terms
@@ -164,8 +160,10 @@ def _refused(negated: Negated) -> str:
     anywhere = negated.automaton.begins is not None
     if not (negated.automaton.compares or anywhere):
         return f"and to find {negated.text}, which must not come: O(1) per live macro state of its own"
-    asked = _Asked(Program(negated.automaton), compiled=not anywhere)
-    found = f"and to find {negated.text}, which must not come: {'; '.join(asked.updates) or UPDATES[ALL]}"
+    unknown = uncompiled(Program(negated.automaton))
+    asked = _Asked(Program(negated.automaton), compiled=unknown is None)
+    what = f"and to find {negated.text}, which must not come{'' if unknown is None else f' (not compiled, for {unknown})'}"
+    found = f"{what}: {'; '.join(asked.updates) or UPDATES[ALL]}"
     return (
         f"{found}, and O(r) at each event that ends it, r = marked events of its matches, for any may say where they begin"
         if anywhere

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from cepheid.engine.evaluations.around.negating import negating
 from cepheid.engine.evaluations.graph.match import Evaluation
-from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
-from cepheid.engine.evaluations.guards.guarded_parts_run import PartsCountRun, PartsRun
+from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun, check
+from cepheid.engine.evaluations.guards.guarded_parts_run import PartsCountRun, PartsRun, part_program
 from cepheid.engine.evaluations.guards.guarded_run import GuardedCountRun, GuardedRun
-from cepheid.engine.evaluations.guards.guarded_tables import UnknownError
+from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, UnknownError
 from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.evaluations.uncompiled.guarded_begins import GuardedBegins
 
@@ -61,3 +61,23 @@ def latest(program: Program, bounds: Bounds) -> AnyEvaluation:
     if program.automaton.begins is not None:
         return negating(program, GuardedBegins(program, **bounds), latest, bounds)
     return guarded(program, **bounds) if program.automaton.compares else Evaluation(program, **bounds)
+
+
+def uncompiled(program: Program) -> str | None:
+    """Why `latest` is evaluated in Python, event by event; None where a kernel does it."""
+    if program.automaton.begins is not None:
+        return "any of its events may say where it begins"
+    try:
+        if program.automaton.compares:
+            demand_known(program)
+    except UnknownError as error:
+        return str(error)
+    return None
+
+
+def demand_known(program: Program) -> None:
+    """Raise UnknownError where the kernel does not know what a program asks, or one of its parts."""
+    GuardTables(program)
+    for part in map(part_program, program.automaton.parts):
+        check(part, None)
+        GuardTables(part)
