@@ -13,7 +13,7 @@ from enough import Enough
 import cepheid
 from cepheid.automata import Automaton, construct, determinize, hide, trim
 from cepheid.automata.liveness import GuardedMove
-from cepheid.automata.registers import reads
+from cepheid.automata.registers import Elapsed, reads
 from cepheid.automata.transform import project
 from cepheid.engine.plan.explain import automaton_text
 from cepheid.errors import BindError, LimitError, NotSupportedError
@@ -157,6 +157,23 @@ def test_what_needs_no_register_has_none(where: str, predicates: int, transition
 )
 def test_a_register_belongs_to_what_reads_it(where: str, registers: list[str]) -> None:
     assert list(built(where).alphabet.names) == registers
+
+
+@pytest.mark.parametrize(
+    ("where", "asking"),
+    [
+        ("(A{3,} AS f WITHIN 5) ; B", 2 * 3 - 1),  # each A but the first one, also where it stays
+        ("(A AS x ; B ; C AS z) FILTER z.$time - x.$time <= 5", 2),
+        ("(A AS x ; B ; C AS z) FILTER z.$time - x.$time <= 5 OR z.v > x.v", 1),  # not on all ways
+        ("(A AS x ; B ; C AS z) FILTER z.$time - x.$time >= 5", 1),
+        ("(A : B : C) WITHIN 5", 1),  # nothing waits
+        ("((A ; B+ ; C) WITHIN 9 EVENTS) ; D", 5),
+    ],
+)
+def test_what_will_be_too_late_is_asked_where_partial_matches_wait(where: str, asking: int) -> None:
+    automaton = built(where)
+    aged = [guard.mask for guard in automaton.alphabet.guards if isinstance(guard.test, Elapsed)]
+    assert sum(any(move.requires & mask for mask in aged) for move in automaton.transitions) == asking, automaton_text(automaton)
 
 
 def test_the_first_iteration_has_nothing_before_it_so_its_values_may_differ() -> None:

@@ -166,6 +166,8 @@ CONSUMERS = {
     "automata/liveness.py GuardedMove": "test_patterns_make_guards",
     "automata/liveness.py live_registers": "test_patterns_make_guards",
     "automata/liveness.py without_unread": "test_patterns_make_guards",
+    "automata/liveness.py asking_early": "test_patterns_make_guards",
+    "automata/liveness.py _latest": "test_patterns_make_guards",
     "testing/runs.py _Step": "test_patterns_make_guards",
     "testing/runs.py only_run": "test_windows_carry_guards",
     "testing/runs.py _accepted": "test_parts_that_strategies_choose_carry_guards",

@@ -11,7 +11,15 @@ import pyarrow as pa
 
 from cepheid.automata.alphabet import Guard
 from cepheid.automata.correlation import Correlation, speaks_of_one_event
-from cepheid.automata.liveness import GuardedMove, on_a_way, without_constants, without_empty, without_sets_of_one, without_unread
+from cepheid.automata.liveness import (
+    GuardedMove,
+    asking_early,
+    on_a_way,
+    without_constants,
+    without_empty,
+    without_sets_of_one,
+    without_unread,
+)
 from cepheid.automata.predicates import of_condition
 from cepheid.automata.registers import Compares, Computes, Holds, Kept, Now, Register, Renumbering, reads, terms
 from cepheid.automata.transform import members
@@ -84,7 +92,7 @@ class Guards:
             before = len(steps)
             known = without_constants(without_empty(steps, automaton.initial), automaton.initial)
             steps = on_a_way(self._decided(known, automaton.alphabet), automaton)
-        return self._numbered(automaton, without_sets_of_one(without_unread(steps)))
+        return self._numbered(automaton, without_sets_of_one(asking_early(without_unread(steps), automaton.finals)))
 
     def _step(self, move: Transition) -> GuardedMove:
         tests = list(self.tests)

@@ -8,13 +8,15 @@ registers: O(transitions x registers) per round, few rounds.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from cepheid.automata.correlation import RESETS
-from cepheid.automata.registers import Before, Gathered, Holds, Kept, Now, Store, reads, substituted, test_after
+from cepheid.automata.registers import Before, Elapsed, Gathered, Holds, Kept, Now, Store, reads, substituted, test_after
 from cepheid.automata.transform import between
-from cepheid.logical.plan import Literal
+from cepheid.logical.folding import INT64_MAX
+from cepheid.logical.plan import Index, Interval, Literal, Time
 from cepheid.records import record
 
 if TYPE_CHECKING:
@@ -174,6 +176,57 @@ def live_registers(steps: Iterable[GuardedMove]) -> dict[int, frozenset[int]]:
                 live[step.move.source] = read
                 todo.append(step.move.source)
     return live
+
+
+def asking_early(steps: Sequence[GuardedMove], finals: Iterable[int]) -> list[GuardedMove]:
+    """The steps that ask also what all ways behind them will ask: how long ago the time or the position in a register may be at most.
+
+    Times and positions ascend, so these steps lead nowhere otherwise. It is asked where partial matches wait: they would do so in vain.
+    """
+    waiting = {step.move.source for step in steps if step.move.stays}
+    clocks = {clock for step in steps for clock in _asked_at_most(step)}
+    latest = {clock: _latest(steps, clock, finals) for clock in clocks}
+    found = []
+    for step in steps:
+        early = []
+        for clock in clocks if step.move.source in waiting and not step.move.stays else ():
+            most = latest[clock][step.move.target]
+            register, now = clock
+            if most < _asked_at_most(step).get(clock, math.inf) and all(store.register != register for store in step.move.writes):
+                early.append(Elapsed(Before(register), now, Interval(0, int(most))))
+        found.append(dataclasses.replace(step, tests=step.tests | frozenset(early)))
+    return found
+
+
+Clock = tuple[int, Time | Index]
+"""A register with a time or a position, and what it is compared with."""
+
+
+def _asked_at_most(step: GuardedMove) -> dict[Clock, float]:
+    """How long ago a step asks the contents of registers to be at most."""
+    found: dict[Clock, float] = {}
+    for test in step.tests:
+        match test:
+            case Elapsed(before=Before(register=register), now=Time() | Index() as now, interval=Interval(upper=int(upper))) if (
+                upper < INT64_MAX
+            ):
+                found[register, now] = min(upper, found.get((register, now), math.inf))
+    return found
+
+
+def _latest(steps: Sequence[GuardedMove], clock: Clock, finals: Iterable[int]) -> dict[int, float]:
+    """For each state how long ago the contents of a register may be at most on some way from it to a final state; -inf where there is no way."""
+    latest = dict.fromkeys((state for step in steps for state in (step.move.source, step.move.target)), -math.inf)
+    latest |= dict.fromkeys(finals, math.inf)
+    changed = True
+    while changed:
+        changed = False
+        for step in steps:
+            kept = all(store.register != clock[0] for store in step.move.writes)
+            way = min(_asked_at_most(step).get(clock, math.inf), latest[step.move.target] if kept else math.inf)
+            if way > latest[step.move.source]:
+                latest[step.move.source], changed = way, True
+    return latest
 
 
 def without_sets_of_one(steps: Sequence[GuardedMove]) -> list[GuardedMove]:
