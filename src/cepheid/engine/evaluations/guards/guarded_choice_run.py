@@ -15,12 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cepheid.automata.registers import Before, Elapsed, Now, Store
-from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.evaluations.guards.guarded_run import CHOSEN, MAXIMAL, GuardedRun
 from cepheid.engine.evaluations.guards.guarded_tables import UnknownError
 from cepheid.engine.evaluations.uncompiled import guarded_maximal
-from cepheid.engine.evaluations.uncompiled.guarded_output import Distinct
-from cepheid.engine.memory.pools import offsets_of
 from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
@@ -50,18 +47,14 @@ class GuardedChoiceRun(GuardedRun):
     program: ChoiceProgram
 
     def __init__(self, program: ChoiceProgram, *, sizes: GuardSizes | None = None, **bounds: Unpack[Bounds]) -> None:
-        check(program, bounds.get("limit"))
+        check(program)
         self._counting = MAXIMAL if program.strategy is Strategy.MAX and not is_last(program.automaton) else CHOSEN
         super().__init__(program, sizes=sizes, **bounds)
         self.mends |= {"steps": "_mend_steps"}
         self._set("first", program.strategy is Strategy.NXT)
         self._set("most_steps", guarded_maximal.MAXIMAL_LIMIT)
-        self._labels: Array = np.array(program.shown, np.uint16)
-        self._hidden: Array = np.array([not mark for mark in program.label_sets], np.bool_)
-        self._merges = _merges(program)
 
     def _begin(self, events: Events) -> Array:
-        self._trigger: tuple[int, int] | None = None
         if self._counting == MAXIMAL and len(self._supports) > KEPT_WORDS:
             self._supports = np.zeros(KEPT_WORDS, np.int64)
         return super()._begin(events)
@@ -77,46 +70,16 @@ class GuardedChoiceRun(GuardedRun):
         """The matches of an event take more steps than MAXIMAL_LIMIT."""
         raise guarded_maximal.past_limit()
 
-    def _taken(self) -> list[Chunk]:
-        return [self._shown(chunk) for chunk in super()._taken()]
-
-    def _shown(self, chunk: Chunk) -> Chunk:
-        """The matches of a chunk as SELECT shows them, each once."""
-        labels = self._labels[chunk.labels]
-        if not self._merges:
-            return Chunk(chunk.offsets, chunk.positions, labels, chunk.segments)
-        shown = ~self._hidden[labels]
-        shown[chunk.offsets[:-1]] = shown[chunk.offsets[1:] - 1] = True
-        lengths = np.add.reduceat(shown, chunk.offsets[:-1], dtype=np.int64)
-        found = Chunk(offsets_of(lengths), chunk.positions[shown], labels[shown], chunk.segments)
-        return found.take(np.array([number for number in range(len(found)) if self._is_new(found, number)], np.int64))
-
-    def _is_new(self, found: Chunk, number: int) -> bool:
-        """Whether a match was not given before; the matches of a trigger may come in several chunks."""
-        start, stop = found.offsets[number : number + 2].tolist()
-        positions = tuple(found.positions[start:stop].tolist())
-        trigger = int(found.segments[number]), positions[-1]
-        if trigger != self._trigger:
-            self._trigger, self._given = trigger, Distinct()
-        if self._given.add((positions, tuple(found.labels[start:stop].tolist()))):
-            return True
-        self._set("matches", self._get("matches") - 1)
-        return False
+    def _is_shown_twice(self) -> bool:
+        return super()._is_shown_twice() or len(set(self.program.shown)) < len(self.program.shown) or not all(self.program.label_sets)
 
 
-def _merges(program: ChoiceProgram) -> bool:
-    """Whether SELECT may show two matches as one, or leaves out events of a match."""
-    return len(set(program.shown)) < len(program.shown) or not all(program.label_sets)
-
-
-def check(program: ChoiceProgram, limit: int | None) -> None:
-    """Raise UnknownError where the kernel does not choose as the program asks; limit: of the matches per trigger."""
+def check(program: ChoiceProgram) -> None:
+    """Raise UnknownError where the kernel does not choose as the program asks."""
     if program.automaton.parts:
         raise UnknownError("a strategy chooses among matches inside which another one does")
     if not all(mark for mark, _ in program.automaton.labels):
         raise UnknownError("PROJECT hides events that the strategy does not compare")
-    if limit and _merges(program):
-        raise UnknownError("LIMIT counts matches as SELECT shows them, of which several may be one")
 
 
 def is_last(automaton: Automaton) -> bool:

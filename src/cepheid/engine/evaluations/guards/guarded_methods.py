@@ -252,7 +252,7 @@ class GuardedChoiceMethod(_Guards):
 
     def _check(self, terms: Terms) -> None:
         assert isinstance(terms.program, ChoiceProgram)
-        check(terms.program, terms.limit)
+        check(terms.program)
         super()._check(terms)
 
     def _what(self, terms: Terms) -> str:

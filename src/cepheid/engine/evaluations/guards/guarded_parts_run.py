@@ -49,7 +49,6 @@ class PartsRun(GuardedRun):
             GuardedChoiceRun(part_program(part), sizes=sizes, window=part.window, count_window=part.count, variant=bounds.get("variant"))
             for part in program.automaton.parts
         ]
-        self._labels: Array = np.array(program.shown, np.uint16)
         self.mends |= {"part": "_mend_part"}
 
     def chunks(self, events: Events) -> Iterator[Chunk]:
@@ -75,9 +74,6 @@ class PartsRun(GuardedRun):
         else:
             left[part] = np.concatenate([left[part], _supports_of(chunk)])
         self._chosen = _joined(left, known)
-
-    def _taken(self) -> list[Chunk]:
-        return [dataclasses.replace(chunk, labels=self._labels[chunk.labels]) for chunk in super()._taken()]
 
     # ------------------------------------------------------------------------------------------------ partitions, state
 
@@ -140,9 +136,6 @@ class PartsRun(GuardedRun):
 
 class PartsCountRun(PartsRun, GuardedCountRun):
     """The run state of COUNT(*) of such a program; chunks are as those of `GuardedCountRun`."""
-
-    def _taken(self) -> list[Chunk]:
-        return GuardedCountRun._taken(self)  # noqa: SLF001 - the numbers have no labels
 
 
 def part_program(part: Part) -> ChoiceProgram:

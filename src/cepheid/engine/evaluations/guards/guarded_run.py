@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cepheid.engine.evaluations.base import Chunk
+from cepheid.engine.evaluations.base import ALL, Chunk
 from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS, BlockRun
 from cepheid.engine.evaluations.counts.counting import wider
 from cepheid.engine.evaluations.graph.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK
 from cepheid.engine.evaluations.guards.guarded_cells import check
 from cepheid.engine.evaluations.guards.guarded_sets import FIRST_ROOM, Sets, values_of
-from cepheid.engine.evaluations.guards.guarded_tables import CELL, MACRO_BITS, MACROS_MASK, GuardTables
+from cepheid.engine.evaluations.guards.guarded_tables import CELL, MACRO_BITS, MACROS_MASK, GuardTables, RepeatsError, UnknownError
 from cepheid.engine.evaluations.spread import spread
 from cepheid.engine.evaluations.uncompiled import guarded as twin
+from cepheid.engine.evaluations.uncompiled.guarded_output import Distinct
 from cepheid.engine.letters.codes import LetterCodes
 from cepheid.engine.memory import blocks
 from cepheid.engine.memory.blocks import BlockLayout, Ring
 from cepheid.engine.memory.checks import demand, inside
-from cepheid.engine.memory.pools import power_of_two
+from cepheid.engine.memory.pools import offsets_of, power_of_two
 from cepheid.engine.output.exact_counts import from_integers, to_integer
 from cepheid.records import record
 
@@ -84,8 +85,9 @@ class GuardedRun(BlockRun):
     Update per live macro state and region: O(1), with a hash; a test of one value O(log n); this for each group of equal values that are carried to a
     later event, and times O(log g) for g groups that do not come in the order of their starts. Where starts come out of order, and where several
     values are tested, O(n) at worst. Delay: output-linear times O(log n), where several values are tested O(n) at worst. sample: of an ending event
-    with more matches only so many, spread evenly over them; then all are counted first, as `GuardedCountRun` does. Raises UnknownError where the
-    kernel does not know what the program asks, LimitError past BLOCK_LIMIT and COUNT_LIMBS.
+    with more matches only so many, spread evenly over them; then all are counted first, as `GuardedCountRun` does. Where a match may be found in
+    several ways, those of a trigger are told apart here. Raises UnknownError where the kernel does not know what the program asks, LimitError past
+    BLOCK_LIMIT, COUNT_LIMBS and DISTINCT_LIMIT.
     """
 
     kind: ClassVar[type[np.generic]] = np.uint16
@@ -132,6 +134,16 @@ class GuardedRun(BlockRun):
         self._chosen: Array = np.zeros(0, np.int64)
         self._places: Iterator[int] = iter(())
         self._place = 0
+        self._labels: Array = np.array(program.shown, np.uint16)
+        self._hidden: Array = np.array([not mark for mark in program.label_sets], np.bool_)
+        self._merges = self._is_shown_twice()
+        if self._merges:
+            if self._counting == NUMBER:
+                raise RepeatsError
+            if sample is not None:
+                raise UnknownError("a match may be found in several ways, and a sample is wanted")
+            if self.limit != 1:
+                self._set("limit", ALL if self.limit != 0 else 0)  # of different ones, as `_told_apart` counts them
         self._set("size", 1)
         self._numbers(0)
         self._make_out_counts()
@@ -186,6 +198,7 @@ class GuardedRun(BlockRun):
         return super().expire(time)
 
     def _begin(self, events: Events) -> Array:
+        self._trigger: tuple[int, int] | None = None
         self._vetoed = np.zeros(0, np.uint8) if events.vetoed is None else events.vetoed.view(np.uint8)
         wanted, values = self.program.asked, events.values
         if wanted:
@@ -266,7 +279,41 @@ class GuardedRun(BlockRun):
 
     def _taken(self) -> list[Chunk]:
         found = self._buffered()
-        return [] if found is None else [Chunk(*found)]
+        if found is None:
+            return []
+        offsets, positions, labels, segments = found
+        chunk = Chunk(offsets, positions, self._labels[labels], segments)
+        return [self._told_apart(chunk) if self._merges else chunk]
+
+    # ------------------------------------------------------------------------------------------------ what is found in several ways
+
+    def _is_shown_twice(self) -> bool:
+        """Whether SELECT may show two matches as one."""
+        return self.tables.repeats
+
+    def _told_apart(self, chunk: Chunk) -> Chunk:
+        """The matches of a chunk as SELECT shows them, without events that it hides, each once; of a trigger as many as the limit."""
+        shown = ~self._hidden[chunk.labels]
+        shown[chunk.offsets[:-1]] = shown[chunk.offsets[1:] - 1] = True
+        lengths = np.add.reduceat(shown, chunk.offsets[:-1], dtype=np.int64)
+        found = Chunk(offsets_of(lengths), chunk.positions[shown], chunk.labels[shown], chunk.segments)
+        new = [number for number in range(len(found)) if self._is_new(found, number)]
+        self._set("matches", self._get("matches") - len(found) + len(new))
+        if self._get("enumerating") and self._get("given") and len(self._seen) == self.limit:
+            # Nothing more of this event is wanted.
+            self._set("matches", self._get("matches") + self._get("given"))
+            self._set("enumerating", 0)
+            self._set("row", self._get("row") + 1)
+        return found.take(np.array(new, np.int64))
+
+    def _is_new(self, found: Chunk, number: int) -> bool:
+        """Whether a match is wanted, and was not given before; the matches of a trigger may come in several chunks."""
+        start, stop = found.offsets[number : number + 2].tolist()
+        positions = tuple(found.positions[start:stop].tolist())
+        trigger = int(found.segments[number]), positions[-1]
+        if trigger != self._trigger:
+            self._trigger, self._seen = trigger, Distinct()
+        return len(self._seen) != self.limit and self._seen.add((positions, tuple(found.labels[start:stop].tolist())))
 
     # ------------------------------------------------------------------------------------------------ state
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cepheid.engine.evaluations.around.negating import negating
+from cepheid.engine.evaluations.counts.chosen_count import ChosenCount
 from cepheid.engine.evaluations.graph.match import Evaluation
 from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun, check
 from cepheid.engine.evaluations.guards.guarded_parts_run import PartsCountRun, PartsRun, part_program
 from cepheid.engine.evaluations.guards.guarded_run import GuardedCountRun, GuardedRun
-from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, UnknownError
+from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, RepeatsError, UnknownError
 from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.evaluations.uncompiled.guarded_begins import GuardedBegins
 
@@ -38,6 +39,9 @@ def guarded_counts(program: Program, **bounds: Unpack[Bounds]) -> AnyEvaluation:
     run: AnyEvaluation
     try:
         run = (PartsCountRun if program.automaton.parts else GuardedCountRun)(program, **bounds)
+    except RepeatsError:
+        every: Bounds = {**bounds, "limit": None}
+        run = ChosenCount((PartsRun if program.automaton.parts else GuardedRun)(program, **every))
     except UnknownError:
         run = GuardedCounts(program, **bounds)
     return negating(program, run, latest, bounds)
@@ -79,5 +83,5 @@ def demand_known(program: Program) -> None:
     """Raise UnknownError where the kernel does not know what a program asks, or one of its parts."""
     GuardTables(program)
     for part in map(part_program, program.automaton.parts):
-        check(part, None)
+        check(part)
         GuardTables(part)

@@ -190,6 +190,10 @@ class UnknownError(Exception):
     """A program asks what the kernel does not know; its text says what."""
 
 
+class RepeatsError(UnknownError):
+    """Matches are not to be counted as they stand, for one may be found in several ways."""
+
+
 def regions_of(regions: Regions, macro: Macro) -> Iterator[Region]:
     """The regions of a macro state at all letters, but for those of groups that stay as they are. Raises UnknownError past MOST_COMBINED."""
     run = regions.automaton.alphabet.mask(Scope.RUN)
@@ -211,7 +215,8 @@ class GuardTables:
     macros: by number; 0 is the initial one, the others are in the order of their configurations, which is that in which they are asked.
     shapes: of each macro state. forms: what is asked of entries, but for the values. slots: the values that a cell keeps. tests: those that one
     region asks at most. columns: number of each value of an event. values_at, first_node: where a cell has its values and its first node. passes:
-    whether unmarked moves make cells. places: where there are parts, of each label (see PART_BITS).
+    whether unmarked moves make cells. places: where there are parts, of each label (see PART_BITS). repeats: whether a match may be found in several
+    ways.
     """
 
     passes = False
@@ -242,8 +247,7 @@ class GuardTables:
                     for slot, value in enumerate(_values(region, places, ask)):
                         written.setdefault((target, slot), set()).update(_sources(macro, value))
                     todo.append(target)
-        if self.regions.ambiguous or program.repeats:
-            raise UnknownError("a match may be found in several ways")
+        self.repeats = self.regions.ambiguous or program.repeats
         if self.passes and len(self.places):
             raise UnknownError("events that are not marked move partial matches beside a choice inside the pattern")
         self.macros = [self.regions.initial, *sorted(asked.keys() - {self.regions.initial}, key=lambda macro: macro.configurations)]
@@ -331,7 +335,7 @@ class GuardTables:
             step = self.regions.step(macro, mask)
             ends = number > 0 and step.unmarked is not None
             moves = (region for region in (*step.marked, *(step.unmarked or () if ends else ())) if self.facts.agree(region, facts))
-            rows = [row for region in moves if (row := self._row(macro, region)) is not None]
+            rows = [row for region in moves for row in self._rows_of(macro, region)]
             self.first_of[number, code] = self._chained(rows)
             self.cells_of[code] += len(rows)
             self.drops[code] |= ends << number
@@ -343,19 +347,11 @@ class GuardTables:
         for name in ("drops", "stirs", "cells_of"):
             setattr(self, name, np.concatenate([getattr(self, name), np.zeros_like(getattr(self, name))]))
 
-    def _row(self, macro: Macro, region: Region) -> tuple[int, ...] | None:
-        """A region's row but for the next one's place; None where no group can be in it."""
+    def _rows_of(self, macro: Macro, region: Region) -> Iterator[tuple[int, ...]]:
+        """The rows of a region, one for each macro state that it leads to, but for the next one's place; none where no group can be in it."""
         ask = self._ask(macro, region)
-        if ask is None or (region.label is None and not region.targets):
-            return None
-        target, sets = -1, 0
-        made: tuple[int, ...] = ()
-        for each, places in region.targets:
-            target = self.number[each]
-            made = tuple(map(self._made, _values(region, places, ask)))
-            sets = int(np.bitwise_or.reduce(np.int64(1) << np.array(self.sets[target], np.int64)))
-        kept = self._operands((len(made), *made))
-        kind = (UNMARKED if region.label is None else region.label) | target + 1 << MACRO_BITS
+        if ask is None:
+            return
         if macro is self.regions.initial:
             form, equals = 0, 0
         else:
@@ -363,8 +359,17 @@ class GuardTables:
             equals = self._operands(tuple(self.columns[value] for _, value in ask.equal))
         tests = [number for test in ask.tests for number in (self.columns[test.now], test.lower, test.upper)]
         tests += [0] * (3 * self.tests - len(tests))
+        lasting = self.lasting(macro, ask)
         final = region.final and region.label is not None
-        return (kind | form << FORM_BITS, target, final, form, equals, kept, self.lasting(macro, ask), sets, *tests)
+        if region.label is not None and region.final and not region.targets:
+            yield region.label | form << FORM_BITS, -1, True, form, equals, self._operands((0,)), lasting, 0, *tests
+        for each, places in region.targets:
+            target = self.number[each]
+            made = tuple(map(self._made, _values(region, places, ask)))
+            sets = int(np.bitwise_or.reduce(np.int64(1) << np.array(self.sets[target], np.int64)))
+            kind = (UNMARKED if region.label is None else region.label) | target + 1 << MACRO_BITS
+            yield kind | form << FORM_BITS, target, final, form, equals, self._operands((len(made), *made)), lasting, sets, *tests
+            final = False  # of the cells of one match, the first ends it
 
     def _made(self, value: Value) -> int:
         """A value that is kept, as the kernel reads it."""

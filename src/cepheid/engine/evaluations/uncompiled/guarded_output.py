@@ -52,6 +52,9 @@ class Distinct:
     def __init__(self) -> None:
         self._seen: set[Found] = set()
 
+    def __len__(self) -> int:
+        return len(self._seen)
+
     def add(self, match: Found) -> bool:
         """Whether a match was not given before; raises LimitError past DISTINCT_LIMIT."""
         if match in self._seen:
