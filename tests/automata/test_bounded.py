@@ -19,6 +19,7 @@ import cepheid
 from cepheid.automata import Automaton, Transition, construct, hide
 from cepheid.automata.alphabet import Alphabet, Guard
 from cepheid.automata.comparisons import alternatives
+from cepheid.automata.computing import operands
 from cepheid.automata.correlation import MARK, Correlation
 from cepheid.automata.predicates import of_type
 from cepheid.automata.regions import Regions
@@ -208,13 +209,14 @@ def stored(automaton: Automaton) -> list[object]:
 
 
 def most_registers(pattern: Pattern) -> int:
-    """Two for each comparison of a condition that two variables decide, one for each other condition over several variables."""
+    """Two for each comparison of a condition, one for each operand of what it computes, one for another condition over several variables."""
     found = 0
     for scoped in scoped_conditions(pattern):
         names = logical.variables_of(scoped.condition)
         whole = Correlation(scoped.condition, (tuple(sorted((name, False) for name in names)),))
         compared = {each for option in alternatives(whole) or () for each in option}
-        found += 0 if len(names) < 2 else 2 * len(compared) or 1
+        kept = sum(len(operands(each) or ()) if isinstance(each, logical.Apply) else 2 for each in compared)
+        found += 0 if len(names) < 2 else kept or 1
     return found
 
 
@@ -237,8 +239,8 @@ def random_events(rng: random.Random) -> list[Event]:
 def test_bounded_expressions_become_automata_of_the_size_that_the_paper_bounds() -> None:
     """States: two for each event and two for each OR in the paper, with empty moves; ours has one for an OR, one for an iteration, and no empty moves.
 
-    Registers: each holds values of ONE event, as in the paper. There is at most one for each side of each condition; the paper has one for each
-    variable of a condition over several.
+    Registers: each holds values of ONE event, as in the paper. There is at most one for each side of each comparison, and for each operand of what is
+    computed; the paper has one for each variable of a condition over several.
     """
     rng = random.Random(f"{SEED} bounded")
     drawn = Enough(CASES, asked=5, matched=3, fewer=5)

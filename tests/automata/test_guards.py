@@ -576,15 +576,15 @@ def test_patterns_make_guards() -> None:
         "SELECT * WHERE (((A AS x ;[<= 2] B AS y) WITHIN [3, 5]) : A+ AS z) FILTER x.v < z.v AND (x.v = y.v OR y.v = z.v)"
     )
     automaton = construct(query.bound(schema).pattern, schema)
-    kept, gap, window = "events of x.v = y.v OR y.v = z.v", "end of A AS x", "start of A AS x ;[<= 2] B AS y"
-    asked = "(v > (v of x)) and (x.v = y.v OR y.v = z.v)"
-    begins = f"{gap} := $time, {window} := $time, v of x := v, {kept} := events of correlation 0"
+    gap, window = "end of A AS x", "start of A AS x ;[<= 2] B AS y"
+    asked = "(v > (v of x, 1)) and (x.v = y.v OR y.v = z.v)"
+    begins = f"{gap} := $time, {window} := $time, v of x, 1 := v, v of x, 2 := v"
     follows = f"type is B and ($time - ({gap}) <= 2) and ($time - ({window}) in [3, 5])"
     assert automaton_text(automaton).splitlines() == [
         "5 states, 8 transitions; starts in 0, accepts in 4",
         f"0 -> 1  type is A: mark A, x, {begins}",
         "1 -> 1  any event: no mark",
-        f"1 -> 2  {follows}: mark B, y, {kept} := ({kept}) and this event",
+        f"1 -> 2  {follows}: mark B, y, v of y := v",
         f"2 -> 3  type is A and {asked}: mark A, z",
         f"2 -> 4  type is A and {asked}: mark A, z",
         "3 -> 3  any event: no mark",

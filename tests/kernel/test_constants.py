@@ -36,20 +36,29 @@ WORK = ("COUNT", "SIZE", "SETS", "CELLS", "FIRSTS", "LENGTHS", "ROWS", "STATES",
 
 OPERATIONS = {
     "LOAD": "load",
-    "SAVE": "save",
-    "CAST": "cast",
-    "ABSOLUTE": "abs",
-    "NEGATE": "negate",
-    "ADD": "+",
-    "SUBTRACT": "-",
-    "SUBTRACT_FROM": "reversed -",
-    "MULTIPLY": "*",
-    "DIVIDE": "/",
+    "PUSH": "push",
+    "UNLESS": "unless",
+    "IF_TRUE": "if",
+    "IF_KNOWN": "if known",
+    "JUMP": "jump",
+    "NOT": "not",
+    "IS_NULL": "is_null",
     "EQUAL": "=",
     "DIFFERENT": "!=",
     "LESS": "<",
     "AT_MOST": "<=",
     "MORE": ">",
+    "ADD": "+",
+    "SUBTRACT": "-",
+    "SUBTRACT_FROM": "reversed -",
+    "MULTIPLY": "*",
+    "DIVIDE": "/",
+    "REMAINDER": "%",
+    "REMAINDER_OF": "reversed %",
+    "CAST": "cast",
+    "ABSOLUTE": "abs",
+    "NEGATE": "negate",
+    "FLOOR": "floor",
 }
 """What the steps of a program do, as its kernel calls them; what is not here is what is left."""
 
@@ -101,7 +110,7 @@ OTHERS = {
     | {name: getattr(guarded_tables, name) for name in ("LABELS", "UNMARKED", "MACRO_BITS", "MACROS_MASK", "FORM_BITS")}
     | {
         name: getattr(guarded_tables, name)
-        for name in ("OUTSIDE", "NULLS", "COMPUTED", "APART", "SLOT_BITS", "PLACE_BITS", "HOW_BITS", "COLUMN_BITS")
+        for name in ("OUTSIDE", "NULLS", "COMPUTED", "BESIDE", "APART", "SLOT_BITS", "PLACE_BITS", "HOW_BITS", "COLUMN_BITS")
     }
     | {name: getattr(guarded_tables, name) for name in ("REAL", "SOURCE_BITS", "SOURCE_MASK")}
     | {f"FROM_{name.upper()}": place for place, name in enumerate(guarded_tables.SOURCES) if name != "constant"}

@@ -2,11 +2,12 @@
 
 A COMPARISON has one variable on each side: `y.price * 2 > x.price + 1` keeps `price + 1` of x, or `price * 2` of y, whichever comes first. A set
 keeps what the other side needs (`GATHERED`). A DIFFERENCE of times or positions that is compared with a constant is one, too: `y.$time - x.$time < 9`
-asks whether it lies in an interval. What computes with both variables is asked of each value that is kept (`computing`).
+asks whether it lies in an interval. What computes with both variables is asked of each event that is kept (`computing`).
 
 A condition over two variables can be made of these by AND, OR and NOT (`alternatives`). It is decided at the later of two events, where the values of
 both are known. So it is a disjunction there: each alternative is a move of its own, to the same state, and asks its comparisons. What the condition
 says of one variable alone is a comparison too: with TRUE, which stands for the other variable. So nothing is asked where the other one has no event.
+A condition over more variables is computed as a whole.
 
 For every choice of events one alternative holds, not one alternative for every choice. So one event of each variable must be compared
 (`are_single`).
@@ -15,7 +16,7 @@ For every choice of events one alternative holds, not one alternative for every 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -57,7 +58,10 @@ Sides = tuple[tuple["Variable", Side], ...]
 """A comparison: both of its variables, each with its side."""
 
 Atom = Sides | Apply
-"""What an alternative asks: a comparison of two sides, or one that computes with both."""
+"""What an alternative asks: a comparison of two sides, or a condition that is computed."""
+
+Key = TypeVar("Key")
+"""What registers are found by."""
 
 
 def sides(condition: Expression) -> Sides | None:
@@ -89,17 +93,20 @@ def _flipped(operator: str | Interval) -> str | Interval:
 def alternatives(correlation: Correlation) -> list[frozenset[Atom]] | None:
     """What a condition says of one event for each of its variables: all that one alternative has holds. None for other conditions.
 
-    Over more than two variables it is one comparison that computes; these are of one level, so that all are gone where one is.
+    Over more than two variables all of it is computed; these are of one level, so that all are gone where one is.
     """
     both, condition = correlation.variables, correlation.condition
-    if len(both) == 1 and correlation.levels[0] and isinstance(condition, Apply) and not any(previous for _, previous in both):
-        return [frozenset([condition])]
-    if len(both) > 2 and correlation.top == 0 and isinstance(condition, Apply) and operands(condition) is not None:
-        return [frozenset([condition])]
-    if len(both) != 2 or not correlation.levels[0]:
+    if not isinstance(condition, Apply):
         return None
-    found = _alternatives(correlation.condition, both, positive=True)
-    return None if found is None or len(found) > MOST_ALTERNATIVES else found
+    if len(both) == 1 and correlation.levels[0] and not any(previous for _, previous in both):
+        return [frozenset([condition])]
+    if len(both) == 2 and correlation.levels[0]:
+        found = _alternatives(condition, both, positive=True)
+        if found is not None and len(found) <= MOST_ALTERNATIVES:
+            return found
+    elif len(both) <= 2 or correlation.top > 0:
+        return None
+    return _computed(condition, positive=True)
 
 
 def _alternatives(condition: Expression, both: frozenset[Variable], *, positive: bool) -> list[frozenset[Atom]] | None:
@@ -131,26 +138,32 @@ def _of_one(condition: Expression, both: frozenset[Variable], *, positive: bool)
 
 
 def _compared(condition: Apply, both: frozenset[Variable], *, positive: bool) -> list[frozenset[Atom]] | None:
-    """What a comparison says; its complement is the opposite one, or that a side is NULL."""
-    if condition.operator not in FLIPPED:
-        return None
-    left, right = condition.arguments
-    if not positive:
-        opposite = dataclasses.replace(condition, operator=NEGATED[condition.operator])
-        null = Apply("or", (opposite, *(Apply("is_null", (side,), pa.bool_()) for side in (left, right))), pa.bool_())
-        return _alternatives(null, both, positive=True)
-    if (found := sides(condition)) is not None:
+    """What a comparison says; its complement is the opposite one, or that a side is NULL. What has no sides is computed."""
+    found = sides(condition)
+    if found is None and positive and condition.operator in FLIPPED:
+        left, right = condition.arguments
+        if (
+            isinstance(left, Apply)
+            and left.operator == "-"
+            and all(map(_is_counted, left.arguments))
+            and (spans := _spans(condition.operator, right))
+        ):
+            first, second = left.arguments
+            differences = [_between(first, second, span) for span in spans]
+            return [frozenset([each]) for each in differences if each is not None]
+    if found is None:
+        return _computed(condition, positive=positive)
+    if positive:
         return [frozenset([found])]
-    if (
-        isinstance(left, Apply)
-        and left.operator == "-"
-        and all(map(_is_counted, left.arguments))
-        and (spans := _spans(condition.operator, right))
-    ):
-        first, second = left.arguments
-        differences = [_between(first, second, span) for span in spans]
-        return [frozenset([each]) for each in differences if each is not None]
-    return [frozenset([condition])] if operands(condition) is not None else None
+    opposite = dataclasses.replace(condition, operator=NEGATED[condition.operator])
+    null = Apply("or", (opposite, *(Apply("is_null", (side,), pa.bool_()) for side in condition.arguments)), pa.bool_())
+    return _alternatives(null, both, positive=True)
+
+
+def _computed(condition: Apply, *, positive: bool) -> list[frozenset[Atom]] | None:
+    """A condition, or its complement, as one alternative that computes; None where it has no steps."""
+    asked = condition if positive else Apply("not", (condition,), pa.bool_())
+    return None if operands(asked) is None else [frozenset([asked])]
 
 
 def _is_counted(value: Expression) -> bool:
@@ -222,15 +235,15 @@ class Comparison:
 
 @record
 class Computation:
-    """A comparison that computes with one value of each of its variables. registers, upcoming, top: see `Comparison`.
+    """A condition that computes with one event of each of its variables. registers, upcoming, top: as in `Comparison`, by operand.
 
-    Of one variable it is any condition, which is asked of each of its events alone.
+    operands: each with its variable, None of a constant. Of one variable it is any condition, which is asked of each of its events alone.
     """
 
     condition: Apply
-    operands: Mapping[Variable, Expression]
-    registers: Mapping[Variable, int]
-    upcoming: Mapping[Variable, int]
+    operands: Mapping[Expression, Variable | None]
+    registers: Mapping[Expression, int]
+    upcoming: Mapping[Expression, int]
     top: int
 
     def program(self, actions: frozenset[Action], _together: frozenset[Variable]) -> tuple[list[Test], list[Store]]:
@@ -238,29 +251,28 @@ class Computation:
         held = _begun(self.registers, self.upcoming, actions, self.top)
         tests: list[Test] = []
         for variable in marked(actions):
-            held[self.registers[variable]] = now = Now(localize(self.operands[variable]))
-            terms = [(value, held[self.registers[each]]) for each, value in self.operands.items()]
+            held |= {register: Now(localize(value)) for value, register in self.registers.items() if self.operands[value] == variable}
+            terms = [(value, held[self.registers[value]] if own else Now(value)) for value, own in self.operands.items()]
             there = tuple((value, term) for value, term in terms if term is not None)
             if len(terms) == 1:
-                tests.append(Compares(now, "=", TRUE))
+                tests.append(Compares(Now(localize(self.condition)), "=", TRUE))
             elif len(there) == len(terms):
                 tests.append(Computes(self.condition, there))
-        for variable, register in self.upcoming.items():
-            if (KEEP, variable[0]) in actions:
-                held[register] = Now(localize(self.operands[variable]))
+        for value, register in self.upcoming.items():
+            own = self.operands[value]
+            if own and (KEEP, own[0]) in actions:
+                held[register] = Now(localize(value))
         return tests, [Store(register, term) for register, term in held.items() if term != Before(register)]
 
 
-def _begun(
-    registers: Mapping[Variable, int], upcoming: Mapping[Variable, int], actions: frozenset[Action], top: int
-) -> dict[int, Term | None]:
+def _begun(registers: Mapping[Key, int], upcoming: Mapping[Key, int], actions: frozenset[Action], top: int) -> dict[int, Term | None]:
     """What registers hold when the pattern of the outermost level has begun, if it does."""
     held: dict[int, Term | None] = {register: Before(register) for register in (*registers.values(), *upcoming.values())}
     if (BEGIN, top) in actions:
         held = dict.fromkeys(held)
     if (NEXT, top) in actions:
-        for variable, register in upcoming.items():
-            held[registers[variable]], held[register] = held[register], None
+        for key, register in upcoming.items():
+            held[registers[key]], held[register] = held[register], None
     return held
 
 

@@ -1,11 +1,11 @@
-"""Comparisons that compute with values of several events, as steps: `abs(b.v - a.v) < 5`, `a.v + b.v > 2 * c.v`, `b.price / a.price > 1.1`.
+"""Conditions that compute with values of several events, as steps: `abs(b.v - a.v) < 5`, `c.v > a.v OR c.city != b.city`, `coalesce(b.w, a.w) > 8`.
 
-The OPERANDS of such a condition are its largest expressions over one variable each. What an event keeps of itself is its operand, and the last event
+The OPERANDS of such a condition are its largest expressions over one variable each. What an event keeps of itself is its operands, and the last event
 computes: `registers.Computes`. No index answers this, for it may hold for any of the values kept; so it is computed for each.
 
-It is computed by STEPS over one number, so that a kernel needs no stack: what is computed with is an operand or a constant, never
-another result, but that both sides of the comparison are computed one after the other. Here are the conditions that can be computed so, over integers
-(times and durations too) and doubles; the others are correlations.
+It is computed by STEPS over one result. What a step computes with is an operand, a constant, or the result that was pushed last; AND, OR, CASE,
+COALESCE and IN leave steps out. Here are the conditions that can be computed so, over integers (times, durations and short decimals too) and doubles;
+booleans, dates and texts are compared, passed on, and asked whether they are NULL. The others are correlations.
 """
 
 from __future__ import annotations
@@ -17,80 +17,226 @@ import pyarrow as pa
 from cepheid.automata.correlation import variables
 from cepheid.logical.plan import Apply, Expression, Literal
 from cepheid.logical.types import FLIPPED, type_of
+from cepheid.schema import NANOSECONDS, is_text
 
 if TYPE_CHECKING:
-    from cepheid.automata.correlation import Variable
+    from collections.abc import Callable, Iterable
 
-ALONE = frozenset({"abs", "negate", "cast"})
-"""Operators of one argument."""
-
-TOGETHER = {"+": "+", "-": "reversed -", "*": "*", "/": "reversed /"}
+TOGETHER = {"+": "+", "-": "reversed -", "*": "*", "/": "reversed /", "%": "reversed %", **FLIPPED}
 """Operators of two, and what they are where the second argument is the result so far."""
+
+JUMPS = {"and": "unless", "or": "if", "coalesce": "if known"}
+"""Operators that leave out what comes after an argument, and which one does so."""
+
+MOST_STEPS = 128
+"""Steps of a condition that is computed."""
+
+MOST_PUSHED = 8
+"""Results that are pushed at once."""
+
+MOST_DIGITS = 18
+"""Digits of a decimal that is computed with as a whole number."""
 
 
 class Step(NamedTuple):
     """What becomes of the result so far.
 
-    operator: "load", "save" (the left side is done), a comparison, or one of ALONE and TOGETHER. value: the operand or constant, if there is one.
-    real: whether numbers are doubles.
+    operator: "load", "push", one of TOGETHER or of the operators of one argument; "fit": NULL from a constant on, and up to its opposite; "jump", or
+    one of JUMPS: so many steps `ahead` are left out, always, where the result is not true, is true, is not NULL. value: the operand or constant; None
+    without one, and where it is what was `popped`. real: whether numbers are doubles.
     """
 
     operator: str
-    value: Expression | None
-    real: bool
+    value: Expression | None = None
+    real: bool = False
+    ahead: int = 0
+    popped: bool = False
 
 
-def operands(condition: Expression) -> dict[Variable, Expression] | None:
-    """What a condition computes with, one operand for each variable (of one variable itself); None where it has no such steps."""
-    if len(own := variables(condition)) == 1:
-        return dict.fromkeys(own, condition)
+Steps = list[Step] | None
+"""The steps of a value; None where it has none."""
+
+
+def operands(condition: Expression) -> list[Expression] | None:
+    """What a condition computes with; of one variable that is itself. None where it has no steps.
+
+    A constant text is one, too: it has a number where events have one.
+    """
+    if len(variables(condition)) == 1:
+        return [condition]
     found = steps(condition)
     if found is None:
         return None
-    values = {step.value: variables(step.value) for step in found if step.value is not None}
-    every = [(variable, value) for value, own in values.items() for variable in own]
-    return dict(every) if len(dict(every)) == len(every) > 1 else None
+    values = dict.fromkeys(step.value for step in found if step.value is not None)
+    return [value for value in values if variables(value) or (isinstance(value, Literal) and isinstance(value.value, str))]
 
 
-def steps(condition: Expression) -> list[Step] | None:
-    """The steps of a comparison; None where it has none."""
-    if not isinstance(condition, Apply) or condition.operator not in FLIPPED:
+def steps(condition: Expression) -> Steps:
+    """The steps of a condition."""
+    found = _chain(condition)
+    if found is None or len(found) > MOST_STEPS:
         return None
-    left, right = map(_chain, condition.arguments)
-    if left is None or right is None:
-        return None
-    real = _is_real(condition.arguments[0])
-    return [*left, Step("save", None, real), *right, Step(condition.operator, None, real)]
+    # Between steps that are left out, as much is pushed as popped.
+    depth = pushed = 0
+    for step in found:
+        depth += (step.operator == "push") - step.popped
+        pushed = max(pushed, depth)
+    return found if pushed <= MOST_PUSHED else None
 
 
-def _chain(value: Expression) -> list[Step] | None:
-    """The steps of a number, from the first one on."""
-    if not _is_real(value) and not _is_whole(value):
+def _chain(value: Expression) -> Steps:
+    """The steps after which a value is the result."""
+    kind = type_of(value)
+    if pa.types.is_decimal(kind) and kind.precision > MOST_DIGITS:
         return None
     if len(variables(value)) < 2:
-        known = bool(variables(value)) or (isinstance(value, Literal) and value.value is not None)
-        return [Step("load", value, _is_real(value))] if known else None
+        return [Step("load", value, _is_real(value))] if variables(value) or isinstance(value, Literal) else None
     assert isinstance(value, Apply)
-    if value.operator in ALONE:
-        (argument,) = value.arguments
-        before = _chain(argument)
-        if before is None or (value.operator == "cast" and not (_is_real(value) and pa.types.is_int64(type_of(argument)))):
+    made = WAYS.get(value.operator)
+    return None if made is None else made(value)
+
+
+def _joined(parts: Iterable[Steps]) -> Steps:
+    found: list[Step] = []
+    for part in parts:
+        if part is None:
             return None
-        return [*before, Step(value.operator, None, _is_real(value))]
-    if value.operator not in TOGETHER:
+        found += part
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------------- numbers
+
+
+def _alone(value: Apply) -> Steps:
+    return _joined([_chain(value.arguments[0]), [Step(value.operator, None, _is_real(value))]]) if _is_number(value) else None
+
+
+def _rounded(value: Apply) -> Steps:
+    (argument,) = value.arguments
+    if pa.types.is_int64(type_of(value)):
+        return _chain(argument)
+    return _alone(value) if _is_real(value) else None
+
+
+def _cast(value: Apply) -> Steps:
+    """Whole numbers as doubles, or as more of a finer unit or scale."""
+    (argument,) = value.arguments
+    source, target = type_of(argument), type_of(value)
+    own = _chain(argument)
+    if pa.types.is_int64(source) and _is_real(value):
+        return _joined([own, [Step("cast", None, real=True)]])
+    if pa.types.is_decimal(target) and (pa.types.is_int64(source) or pa.types.is_decimal(source)):
+        times = 10 ** (target.scale - (0 if pa.types.is_int64(source) else source.scale))
+        return _joined([own, [Step("*", _whole(times))], _fitting(value)])
+    if any(check(source) and check(target) for check in (pa.types.is_timestamp, pa.types.is_duration)):
+        return _joined([own, [Step("*", _whole(NANOSECONDS[source.unit] // NANOSECONDS[target.unit]))]])
+    return None
+
+
+def _computed(value: Apply) -> Steps:
+    if not _is_number(value):
         return None
-    left, right = map(_chain, value.arguments)
-    if left is None or right is None or len(left) > 1 < len(right):
+    if pa.types.is_decimal(type_of(value)):
+        scales = [type_of(argument).scale for argument in value.arguments]
+        exact = {"+": max(scales), "-": max(scales), "*": sum(scales)}.get(value.operator)
+        if exact != type_of(value).scale or (value.operator != "*" and len(set(scales)) > 1):
+            return None
+    return _joined([_with_both(value), _fitting(value)])
+
+
+def _with_both(value: Apply) -> Steps:
+    """Both arguments, and the operator on them; the one that is an operand or a constant needs no result of its own."""
+    left, right = value.arguments
+    first, second, real = _chain(left), _chain(right), _is_real(left)
+    operator, turned = value.operator, TOGETHER[value.operator]
+    if first is None or second is None:
         return None
-    if len(right) == 1:
-        return [*left, Step(value.operator, right[0].value, _is_real(value))]
-    return [*right, Step(TOGETHER[value.operator], left[0].value, _is_real(value))]
+    if len(second) == 1:
+        return [*first, Step(operator, second[0].value, real)]
+    if len(first) == 1:
+        return [*second, Step(turned, first[0].value, real)]
+    return [*first, Step("push", None, real), *second, Step(turned, None, real, popped=True)]
+
+
+def _fitting(value: Expression) -> list[Step]:
+    """What makes a decimal NULL that has too many digits."""
+    kind = type_of(value)
+    return [Step("fit", _whole(10**kind.precision))] if pa.types.is_decimal(kind) else []
+
+
+def _whole(number: int) -> Literal:
+    return Literal(number, pa.int64())
+
+
+# ------------------------------------------------------------------------------------------------------------------ conditions
+
+
+def _compared(value: Apply) -> Steps:
+    kinds = [type_of(argument) for argument in value.arguments]
+    if is_text(kinds[0]) and value.operator not in {"=", "!="}:
+        return None
+    return None if len({kind.scale for kind in kinds if pa.types.is_decimal(kind)}) > 1 else _with_both(value)
+
+
+def _jumping(value: Apply) -> Steps:
+    return _either(JUMPS[value.operator], [*map(_chain, value.arguments)])
+
+
+def _either(jump: str, arguments: list[Steps]) -> Steps:
+    """The arguments up to the first one that decides."""
+    found: list[Step] = []
+    for own in reversed(arguments):
+        if own is None:
+            return None
+        # A last one that may be NULL is made true or not, too.
+        last = not found and (jump == "if known" or own[-1].operator in FLIPPED)
+        found = [*own, *([] if last else [Step(jump, ahead=len(found))]), *found]
+    return found
+
+
+def _in(value: Apply) -> Steps:
+    first, *options = value.arguments
+    known = [option for option in options if isinstance(option, Literal) and option.value is not None]
+    return _either("if", [_compared(Apply("=", (first, option), pa.bool_())) for option in known]) if known else None
+
+
+def _case(value: Apply) -> Steps:
+    """The first value whose condition is true."""
+    *pairs, otherwise = value.arguments
+    found = _chain(otherwise)
+    for condition, then in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
+        asked, own = _chain(condition), _chain(then)
+        if asked is None or own is None or found is None:
+            return None
+        found = [*asked, Step("unless", ahead=len(own) + 1), *own, Step("jump", ahead=len(found)), *found]
+    return found
+
+
+def _answered(value: Apply) -> Steps:
+    return _joined([_chain(value.arguments[0]), [Step(value.operator)]])
+
+
+WAYS: dict[str, Callable[[Apply], Steps]] = {
+    **dict.fromkeys(["abs", "negate"], _alone),
+    **dict.fromkeys(["floor", "ceil"], _rounded),
+    "cast": _cast,
+    **dict.fromkeys(["+", "-", "*", "/", "%"], _computed),
+    **dict.fromkeys(FLIPPED, _compared),
+    **dict.fromkeys(JUMPS, _jumping),
+    "in": _in,
+    "case": _case,
+    **dict.fromkeys(["not", "is_null"], _answered),
+}
+"""How an operator over several variables is computed."""
 
 
 def _is_real(value: Expression) -> bool:
     return bool(pa.types.is_float64(type_of(value)))
 
 
-def _is_whole(value: Expression) -> bool:
+def _is_number(value: Expression) -> bool:
+    """Whether a value can be computed with."""
     kind = type_of(value)
-    return bool(pa.types.is_int64(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind))
+    whole = (pa.types.is_int64, pa.types.is_timestamp, pa.types.is_duration, pa.types.is_decimal)
+    return _is_real(value) or any(check(kind) for check in whole)

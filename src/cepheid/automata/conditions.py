@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cepheid.automata.comparisons import Comparison, Computation, alternatives, are_single, sides
 from cepheid.automata.computing import operands
-from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, NEXT, Correlation
+from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, NEXT, Correlation, variables
 from cepheid.automata.fragment import Pending, all_pending
 from cepheid.automata.liveness import kept_of
 from cepheid.automata.registers import Before, Holds, Kept, Store
@@ -25,7 +25,7 @@ from cepheid.logical.variables import NOTHING, bound, defined, prefix
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from cepheid.automata.comparisons import Atom
+    from cepheid.automata.comparisons import Atom, Key
     from cepheid.automata.correlation import Action, Variable
     from cepheid.automata.fragment import Fragment
     from cepheid.automata.guards import Guards
@@ -158,13 +158,17 @@ def completed(guards: Guards, body: Fragment, pending: Pending, scope: Pattern) 
 
 def _comparison(guards: Guards, atom: Atom, top: int, *, single: bool) -> Comparison | Computation:
     """A comparison with registers of its own."""
-    both = operands(atom) or {} if isinstance(atom, Apply) else {variable: side.value for variable, side in atom}
-    texts = {variable: describe_expression(localize(value)) for variable, value in both.items()}
-    registers = {variable: guards.register(f"{text} of {_called(variable)}") for variable, text in texts.items()}
-    upcoming = {variable: guards.register(f"{text} of {variable[0]}") for variable, text in texts.items() if variable[1]}
     if isinstance(atom, Apply):
-        return Computation(atom, both, registers, upcoming, top)
-    return Comparison(dict(atom), registers, upcoming, top, single)
+        computed = {value: next(iter(variables(value)), None) for value in operands(atom) or ()}
+        return Computation(atom, computed, *_registers(guards, [(value, value, own) for value, own in computed.items() if own]), top)
+    return Comparison(dict(atom), *_registers(guards, [(own, side.value, own) for own, side in atom]), top, single)
+
+
+def _registers(guards: Guards, kept: Iterable[tuple[Key, Expression, Variable]]) -> tuple[dict[Key, int], dict[Key, int]]:
+    """A register for each value of a variable, and one for what the next iteration calls `prev` of it."""
+    named = [(key, describe_expression(localize(value)), own) for key, value, own in kept]
+    registers = {key: guards.register(f"{text} of {_called(own)}") for key, text, own in named}
+    return registers, {key: guards.register(f"{text} of {own[0]}") for key, text, own in named if own[1]}
 
 
 def _called(variable: Variable) -> str:

@@ -1,4 +1,4 @@
-"""What a comparison computes with the values of an entry and of an event: a program of steps over one number. A room of `guards`."""
+"""What a condition computes with the values of an entry and of an event: a program of steps over one result. A room of `guards`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ except ImportError:
 from cepheid.kernel._guards_layout import *
 
 if cython.compiled:
+    from cython.cimports.libc.math import ceil, floor, fmod
     from cython.cimports.libc.string import memcpy
 else:
     import struct
+    from math import ceil, floor, fmod
 
 
 @cython.cfunc
@@ -48,129 +50,204 @@ def holds(
     values: cython.Py_ssize_t,
     w: cython.Py_ssize_t,
     program: cython.Py_ssize_t,
-    now: cython.longlong,
+    at: cython.Py_ssize_t,
 ) -> cython.int:
-    """Whether the program at `program` of `forms` ends in a comparison that holds, for the entry at w and the value `now` of an event.
+    """Whether the result of the program at `program` of `forms` is true, for the entry at w and an event.
 
-    A number is whole or real, as a step says. NULL, a result that overflows, and a division by zero end it: nothing holds.
+    at: where the event's values stand, each with whether it is NULL. A result is whole or real, as a step says; a condition is whole, and 0 where it
+    is not true. A result that overflows is NULL, and so is that of a division by zero, and what is computed with NULL.
     """
     most: cython.longlong = 0x7FFFFFFFFFFFFFFF
     least: cython.longlong = -most - 1
+    pushed: cython.longlong[8]
+    pushed_reals: cython.double[8]
+    pushed_nulls: cython.longlong = 0
+    depth: cython.Py_ssize_t = 0
     whole: cython.longlong = 0
-    saved: cython.longlong = 0
-    other: cython.longlong = 0
     real: cython.double = 0.0
-    kept: cython.double = 0.0
+    null: cython.int = 1
+    other: cython.longlong = 0
     operand: cython.double = 0.0
+    lacking: cython.int = 0
     result: cython.double = 0.0
-    _k: cython.Py_ssize_t = 0
-    at: cython.Py_ssize_t = program + 1
+    k: cython.Py_ssize_t = program + 1
+    end: cython.Py_ssize_t = k + 2 * forms[program]
     step: cython.longlong = 0
+    number: cython.longlong = 0
     source: cython.longlong = 0
     operation: cython.longlong = 0
-    for _k in range(forms[program]):
-        step = forms[at]
+    if not cython.compiled:
+        pushed, pushed_reals = [0] * 8, [0.0] * 8
+    while k < end:
+        step = forms[k]
+        number = forms[k + 1]
+        k += 2
         source = (step >> SOURCE_BITS) & SOURCE_MASK
         operation = step & OPERATION_MASK
+        lacking = 0
         if source == FROM_SLOT:
-            if ((words[w + C_NULLS] >> forms[at + 1]) & 1) != 0:
-                return 0
-            other = words[w + values + forms[at + 1]]
+            other = words[w + values + number]
+            lacking = (words[w + C_NULLS] >> number) & 1
         elif source == FROM_NOW:
-            other = now
+            other = words[at + 2 * number]
+            lacking = words[at + 2 * number + 1] != 0
+        elif source == FROM_PUSHED:
+            depth -= 1
+            other = pushed[depth]
+            lacking = (pushed_nulls >> depth) & 1
+        elif source == FROM_NOTHING:
+            lacking = 1
         else:
-            other = forms[at + 1]
-        at += 2
+            other = number
         if (step & REAL) != 0:
-            if operation >= EQUAL:
-                if operation == EQUAL:
-                    return kept == real
-                if operation == DIFFERENT:
-                    return kept != real
-                if operation == LESS:
-                    return kept < real
-                if operation == AT_MOST:
-                    return kept <= real
-                if operation == MORE:
-                    return kept > real
-                return kept >= real
-            if source != FROM_NOTHING:
-                operand = real_of(other)
-            if operation == LOAD:
-                real = operand
-                continue
-            if operation == SAVE:
-                kept = real
-                continue
-            if operation == CAST:
-                real = whole * 1.0
-                continue
-            if operation == ABSOLUTE:
-                if real < 0:
-                    real = -real
-                continue
-            if operation == NEGATE:
-                real = -real
-                continue
-            if operation == ADD:
-                result = real + operand
-            elif operation == SUBTRACT:
-                result = real - operand
-            elif operation == SUBTRACT_FROM:
-                result = operand - real
-            elif operation == MULTIPLY:
-                result = real * operand
-            elif operation == DIVIDE:
-                if operand == 0:
-                    return 0
-                result = real / operand
-            else:
-                if real == 0:
-                    return 0
-                result = operand / real
-            # NaN is NULL, and so is an infinite number that comes from finite ones.
-            if is_finite(result) == 0 and ((is_finite(real) != 0 and is_finite(operand) != 0) or not (result > 0 or result < 0)):
-                return 0
-            real = result
-            continue
-        if operation >= EQUAL:
-            if operation == EQUAL:
-                return saved == whole
-            if operation == DIFFERENT:
-                return saved != whole
-            if operation == LESS:
-                return saved < whole
-            if operation == AT_MOST:
-                return saved <= whole
-            if operation == MORE:
-                return saved > whole
-            return saved >= whole
+            operand = pushed_reals[depth] if source == FROM_PUSHED else real_of(other)
         if operation == LOAD:
             whole = other
-        elif operation == SAVE:
-            saved = whole
+            real = operand
+            null = lacking
+        elif operation < EQUAL:
+            if operation == PUSH:
+                pushed[depth] = whole
+                pushed_reals[depth] = real
+                pushed_nulls &= ~(1 << depth)
+                pushed_nulls |= null << depth
+                depth += 1
+            elif operation == UNLESS or operation == IF_TRUE:  # noqa: PLR1714 - C has no `in`
+                if null != 0:
+                    whole = 0
+                    null = 0
+                if (whole != 0) == (operation == IF_TRUE):
+                    k += 2 * number
+            elif operation == IF_KNOWN:
+                if null == 0:
+                    k += 2 * number
+            elif operation == JUMP:
+                k += 2 * number
+            elif operation == NOT:
+                whole = null != 0 or whole == 0
+                null = 0
+            elif operation == IS_NULL:
+                whole = null
+                null = 0
+            elif whole >= number or whole <= -number:
+                null = 1
+        elif operation < ADD:
+            if null != 0 or lacking != 0:
+                whole = 0
+            elif (step & REAL) != 0:
+                if operation == EQUAL:
+                    whole = real == operand
+                elif operation == DIFFERENT:
+                    whole = real != operand
+                elif operation == LESS:
+                    whole = real < operand
+                elif operation == AT_MOST:
+                    whole = real <= operand
+                elif operation == MORE:
+                    whole = real > operand
+                else:
+                    whole = real >= operand
+            elif operation == EQUAL:
+                whole = whole == other
+            elif operation == DIFFERENT:
+                whole = whole != other
+            elif operation == LESS:
+                whole = whole < other
+            elif operation == AT_MOST:
+                whole = whole <= other
+            elif operation == MORE:
+                whole = whole > other
+            else:
+                whole = whole >= other
+            null = 0
+        elif null != 0 or (lacking != 0 and operation < CAST):
+            null = 1
+        elif (step & REAL) != 0:
+            if operation == CAST:
+                real = whole * 1.0
+            elif operation == ABSOLUTE:
+                if real < 0:
+                    real = -real
+            elif operation == NEGATE:
+                real = -real
+            elif operation > NEGATE:
+                if is_finite(real) != 0:
+                    real = (floor(real) if operation == FLOOR else ceil(real)) * 1.0
+            else:
+                if operation == ADD:
+                    result = real + operand
+                elif operation == SUBTRACT:
+                    result = real - operand
+                elif operation == SUBTRACT_FROM:
+                    result = operand - real
+                elif operation == MULTIPLY:
+                    result = real * operand
+                else:
+                    if operation == DIVIDE or operation == REMAINDER:  # noqa: PLR1714 - C has no `in`
+                        result = real
+                        real = operand
+                        operand = result
+                    # Now the operand is divided.
+                    if real == 0 or (operation >= REMAINDER and is_finite(operand) == 0):
+                        null = 1
+                        continue
+                    result = fmod(operand, real) if operation >= REMAINDER else operand / real
+                # NaN is NULL, and so is an infinite number that comes from finite ones.
+                if is_finite(result) == 0:
+                    null = (is_finite(real) != 0 and is_finite(operand) != 0) or not (result > 0 or result < 0)
+                real = result
         elif operation == ABSOLUTE or operation == NEGATE:  # noqa: PLR1714 - C has no `in`
-            if whole == least:
-                return 0
-            if whole < 0 or operation == NEGATE:
+            null = whole == least
+            if null == 0 and (whole < 0 or operation == NEGATE):
                 whole = -whole
         elif operation == ADD:
-            if (other > 0 and whole > most - other) or (other < 0 and whole < least - other):
-                return 0
-            whole += other
+            null = (other > 0 and whole > most - other) or (other < 0 and whole < least - other)
+            if null == 0:
+                whole += other
         elif operation == SUBTRACT:
-            if (other < 0 and whole > most + other) or (other > 0 and whole < least + other):
-                return 0
-            whole -= other
+            null = (other < 0 and whole > most + other) or (other > 0 and whole < least + other)
+            if null == 0:
+                whole -= other
         elif operation == SUBTRACT_FROM:
-            if (whole < 0 and other > most + whole) or (whole > 0 and other < least + whole):
-                return 0
-            whole = other - whole
+            null = (whole < 0 and other > most + whole) or (whole > 0 and other < least + whole)
+            if null == 0:
+                whole = other - whole
+        elif operation == MULTIPLY:
+            null = overflows(whole, other)
+            if null == 0:
+                whole *= other
         else:
-            if overflows(whole, other) != 0:
-                return 0
-            whole *= other
-    return 0
+            if operation == REMAINDER_OF:
+                number = whole
+                whole = other
+                other = number
+            null = other == 0
+            if null == 0:
+                whole = remainder(whole, other)
+    return null == 0 and whole != 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def remainder(left: cython.longlong, right: cython.longlong) -> cython.longlong:
+    """The remainder of a division, with the sign of what is divided."""
+    a: cython.ulonglong = magnitude(left)
+    found: cython.longlong = a % magnitude(right)
+    return -found if left < 0 else found
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def magnitude(value: cython.longlong) -> cython.ulonglong:
+    """The absolute value: that of the least number has no 63 bits."""
+    found: cython.ulonglong = value if value >= 0 else -(value + 1)
+    if value < 0:
+        found += 1
+    return found
 
 
 @cython.cfunc
@@ -181,13 +258,8 @@ def overflows(left: cython.longlong, right: cython.longlong) -> cython.int:
     """Whether a product has no 64 bits."""
     one: cython.ulonglong = 1
     limit: cython.ulonglong = (one << 63) - 1
-    # The uncompiled kernel has no word size: the magnitude of the least number is cut to it.
-    a: cython.ulonglong = left if left >= 0 else -(left + 1)
-    b: cython.ulonglong = right if right >= 0 else -(right + 1)
-    if left < 0:
-        a += 1
-    if right < 0:
-        b += 1
+    a: cython.ulonglong = magnitude(left)
+    b: cython.ulonglong = magnitude(right)
     if (left < 0) != (right < 0):
         limit += 1
     return b != 0 and a > limit // b

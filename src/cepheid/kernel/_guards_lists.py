@@ -63,11 +63,12 @@ def passes_apart(
 ) -> cython.int:
     """Whether the entry at w passes a test of which no tree knows: its bounds, at `at`, are the value of the event, and whether that is NULL."""
     held: cython.int = 0
-    if words[at + 1] == 0:
-        if (test & COMPUTED) != 0:
-            held = holds(words, forms, values, w, forms.shape[0] - (test >> PLACE_BITS), words[at])
-        else:
-            held = lacks(forms, words[w + values + ((test >> SLOT_BITS) & 255)], words[at])
+    if (test & BESIDE) != 0:
+        return 1
+    if (test & COMPUTED) != 0:
+        held = holds(words, forms, values, w, forms.shape[0] - (test >> PLACE_BITS), at)
+    elif words[at + 1] == 0:
+        held = lacks(forms, words[w + values + ((test >> SLOT_BITS) & 255)], words[at])
     return held != ((test & OUTSIDE) != 0)
 
 

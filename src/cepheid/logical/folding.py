@@ -130,7 +130,6 @@ def _rounded(towards: Callable[[Any], int]) -> Callable[..., Any]:
 
 
 def _cast(expression: Apply, value: Any) -> Any:
-    (source,) = expression.arguments
     if value is None:
         return None
     target = expression.type
@@ -141,8 +140,8 @@ def _cast(expression: Apply, value: Any) -> Any:
     nanoseconds = NANOSECONDS[target.unit]
     if isinstance(value, dt.date):
         return fit((value.toordinal() - dt.date(1970, 1, 1).toordinal()) * (86_400 * NANOSECONDS["s"] // nanoseconds), target)
-    assert isinstance(source, Literal)
-    return fit(value * NANOSECONDS[source.type.unit] // nanoseconds, target)
+    source = cast("Apply", expression.arguments[0]).type
+    return fit(value * NANOSECONDS[source.unit] // nanoseconds, target)
 
 
 def _part(name: str) -> Callable[[Apply, Any], int | None]:

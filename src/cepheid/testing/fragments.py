@@ -35,6 +35,7 @@ FRAGMENTS: Mapping[str, QueryFragment] = MappingProxyType(
         "RESTRICTED": generators.RESTRICTING,
         "lag": generators.LAGGED,
         "guards": COMPARING,
+        "computed conditions": generators.COMPUTING,
         "lag and guards": dataclasses.replace(COMPARING, lag=True),
         "strategies around guards": CHOOSING,
         "negation around guards": generators.CONTRADICTING,

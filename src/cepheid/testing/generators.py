@@ -53,7 +53,8 @@ class QueryFragment:
     depth: nesting of operators. items: most items of a sequence. operators: names of `PATTERNS` with their weights. strategies, windows: what
     may stand at the top; a window is "", "time", "events", "both" or "interval". nested: the strategies of the operator `select`. adjacent:
     whether `:` stands anywhere. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. many: over more,
-    too, with arithmetic, OR and NOT. previous: prev. lag: attributes of events before. index: conditions on $index.
+    too, with arithmetic, OR and NOT. computed: these mostly of any depth, with CASE, COALESCE and IN. previous: prev.
+    lag: attributes of events before. index: conditions on $index.
     spans: whether windows inside are all of events, around sequences.
     from_start: how often an absence counts from the start of a match (not with ANY and limits).
     absence, partition, having, consume, limit, count: how often a query has that clause (another NOT FOLLOWED BY after one), from 0 to 1. unit: of
@@ -71,6 +72,7 @@ class QueryFragment:
     outer: bool = True
     correlated: bool = False
     many: bool = False
+    computed: bool = False
     previous: bool = False
     lag: bool = False
     index: bool = False
@@ -197,6 +199,17 @@ WIDE = QueryFragment(
 
 ALONE: dict[str, Any] = {"strategies": ("",), "partition": 0.0, "limit": 0.0}
 """One partition with all its matches: the pattern says it all."""
+
+COMPUTING = QueryFragment(
+    operators=(("atom", 1), ("named", 6), ("sequence", 12), ("filter", 8), ("either", 1), ("counted", 2), ("conjunction", 1)),
+    strategies=("", "", "", "STRICT", "NXT", "LAST"),
+    windows=("", "", "time", "events"),
+    correlated=True,
+    many=True,
+    computed=True,
+    previous=True,
+)
+"""Conditions that compute with several events, mostly one of each variable."""
 
 TIMED = QueryFragment(
     operators=(*ENGINE.operators, ("gap", 5), ("iterate_gap", 3), ("within", 5)),
@@ -711,6 +724,8 @@ class QueryGenerator:
             name = random.choice(outside)
         if self.fragment.correlated and random.random() < (0.8 if self.fragment.many else 0.4):
             other = random.choice(here + outside)
+            if self.fragment.computed and random.random() < 0.6:
+                return f"({self._computed(random.sample(every := sorted({*here, *outside}), min(3, len(every))), 2)})"
             if self.fragment.many and random.random() < 0.6:
                 return self._between([name, other, random.choice(here + outside)])
             attribute = random.choice(["v", "v", "w", "s", "k", "$time", "$index"])
@@ -754,6 +769,51 @@ class QueryGenerator:
                 f"{x}.$index % 2 = {random.randint(0, 1)}",
             ]
         )
+
+    def _computed(self, names: Sequence[str], depth: int) -> str:
+        """A condition over some variables, made of others."""
+        random = self.random
+        if depth and random.random() < 0.6:
+            first, second, third = (self._computed(names, depth - 1) for _ in range(3))
+            forms = [
+                f"({first} OR {second})",
+                f"({first} AND {second})",
+                f"NOT ({first})",
+                f"CASE WHEN {first} THEN {second} ELSE {third} END",
+            ]
+            return random.choice([*forms, *forms[:2], f"({first}) {random.choice(['=', '!='])} ({second})"])
+        operator = random.choice(["=", "!=", "<", "<=", ">", ">="])
+        number, x = self._number(names, depth + 1), random.choice(names)
+        forms = [
+            f"{number} {operator} {self._number(names, depth)}",
+            f"{x}.s {random.choice(['=', '!='])} {self._text(names)}",
+            f"{number} {random.choice(['', 'NOT '])}IN (0, 1, NULL, 3)",
+            f"{number} BETWEEN {random.choice(names)}.v AND {random.choice(names)}.k",
+            f"{number} IS NULL",
+            f"{self._text(names)} IN ('a', 'b')",
+        ]
+        return random.choice([*forms[:2], *forms, f"{x}.b"])
+
+    def _number(self, names: Sequence[str], depth: int) -> str:
+        """A number over some variables."""
+        random = self.random
+        if depth <= 0 or random.random() < 0.3:
+            return f"{random.choice(names)}.{random.choice('vvkw')}"
+        first, second = (self._number(names, depth - 1) for _ in range(2))
+        forms = [
+            f"({first} {random.choice('++--**%/')} {second})",
+            f"abs({first})",
+            f"(-{first})",
+            f"floor({first})",
+            f"coalesce({first}, {second})",
+            f"CASE WHEN {self._computed(names, 0)} THEN {first} ELSE {second} END",
+        ]
+        return random.choice([*forms[:1] * 4, *forms, random.choice(["0", "1", "2", "0.5"])])
+
+    def _text(self, names: Sequence[str]) -> str:
+        """A text over some variables."""
+        x, y = (self.random.choice(names) for _ in range(2))
+        return self.random.choice([f"{y}.s", f"coalesce({x}.s, {y}.s, 'a')", f"CASE WHEN {x}.b THEN {x}.s ELSE {y}.s END", f"lower({y}.s)"])
 
     def _local(self, prefix: str, depth: int) -> str:
         random = self.random

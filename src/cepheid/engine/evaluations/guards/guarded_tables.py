@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ from cepheid.automata.transform import cubes
 from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, SHOWN
 from cepheid.engine.evaluations.guards.guarded_facts import Facts
 from cepheid.engine.evaluations.uncompiled.guarded_indexes import ALL, ORDER, Question
+from cepheid.engine.evaluations.uncompiled.guarded_values import plain_constant
 from cepheid.engine.letters.encoded import ONE_WORD_DIGITS, is_two_words, ordered_bits
 from cepheid.logical.plan import Derived, Index, Literal, Time
 from cepheid.logical.types import NEGATED, type_of
@@ -62,25 +64,26 @@ LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = (1 << 16) - 1, 16, (1 << 8) - 1, 24
 UNMARKED = LABELS
 """In the place of a label: the cell is no event of a match; what it goes on from has been moved by an event that is not marked."""
 
-OUTSIDE, NULLS, COMPUTED, AMONG = 1, 2, 4, 8
+OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE = 1, 2, 4, 8, 16
 """What a test wants: values outside of its bounds pass it; NULL passes it. Or it computes: its program stands where it has a place, from the end of
 the words that begin with the forms. Or the slot has a set, and the value of the event is to differ from all its values. Of both OUTSIDE passes what
-does not hold."""
+does not hold. Or it wants nothing, and is there for another value of the event that the test before it computes with."""
 
-APART = COMPUTED | AMONG
+APART = COMPUTED | AMONG | BESIDE
 """Tests of which no tree over the values of a slot knows anything."""
 
 OPERATIONS = (
-    *("load", "save", "cast", "abs", "negate", "+", "-", "reversed -", "*", "/", "reversed /"),
+    *("load", "push", "unless", "if", "if known", "jump", "not", "is_null", "fit"),
     *("=", "!=", "<", "<=", ">", ">="),
+    *("+", "-", "reversed -", "*", "/", "reversed /", "%", "reversed %", "cast", "abs", "negate", "floor", "ceil"),
 )
 """What a step of a program does, see `computing.Step`."""
 
-REAL, SOURCE_BITS, SOURCE_MASK = 32, 6, 3
+REAL, SOURCE_BITS, SOURCE_MASK = 32, 6, 7
 """Of a step the bit that says that numbers are doubles, and where it has its source, one of SOURCES, in bits."""
 
-SOURCES = ("nothing", "slot", "now", "constant")
-"""What a step computes with: the number behind it is a slot or a constant."""
+SOURCES = ("nothing", "pushed", "slot", "now", "constant")
+"""What a step computes with: the number behind it is a slot, how many of the event's values come before this one, or a constant. Nothing is NULL."""
 
 SLOT_BITS, PLACE_BITS = 8, 16
 """Where a test has its slot, and the place of this slot among those that its index has tested, in bits."""
@@ -134,7 +137,10 @@ class Shape(NamedTuple):
 
 
 class Test(NamedTuple):
-    """What is asked of the value of a slot: flags: see OUTSIDE. lower, upper: bounds less the value now. program: of one that computes."""
+    """What is asked of the value of a slot: flags: see OUTSIDE. lower, upper: bounds less the value now.
+
+    program: of one that computes; more: with values of the event beside `now`.
+    """
 
     slot: int
     flags: int
@@ -142,6 +148,7 @@ class Test(NamedTuple):
     lower: int
     upper: int
     program: tuple[int, ...] = ()
+    more: tuple[Expression, ...] = ()
 
     @property
     def apart(self) -> bool:
@@ -581,7 +588,8 @@ def _tests(question: Question, several: frozenset[int], plural: frozenset[int]) 
             return None
         # Where no age is such, NULL alone passes.
         found += [Test(slot, flags | nulls, _word(now), lower, upper) for flags, lower, upper in spans or [(0, MOST, LEAST)]]
-    return tuple(sorted(found, key=lambda test: (test.slot, test.flags, test.lower, test.upper, test.program)))
+    found.sort(key=lambda test: (test.slot, test.flags, test.lower, test.upper, test.program))
+    return tuple(part for test in found for part in (test, *(Test(0, BESIDE, value, 0, 0) for value in test.more)))
 
 
 def _comparison(slot: int, operator: str, now: Expression, truth: bool) -> Test:  # noqa: FBT001
@@ -593,31 +601,34 @@ def _comparison(slot: int, operator: str, now: Expression, truth: bool) -> Test:
 
 def _computed(condition: Expression, operands: Mapping[Expression, Term], truth: bool) -> Test:  # noqa: FBT001
     """A test that computes."""
-    own = [term.value for term in operands.values() if isinstance(term, Now)]
+    own = list(dict.fromkeys(term.value for term in operands.values() if isinstance(term, Now)))
     found = steps(condition)
-    if found is None or len(own) != 1:
-        raise UnknownError("several values of an event are computed with")
-    (now,) = own
+    assert found is not None
     program: list[int] = [len(found)]
     for step in found:
-        source, number = "nothing", 0
+        source, number = ("pushed" if step.popped else "nothing"), step.ahead
         match operands.get(step.value, step.value) if step.value is not None else None:
             case Before(register=slot):
                 source, number = "slot", slot
-            case Now():
-                source = "now"
-            case Literal() as constant:
+            case Now(value=value):
+                source, number = "now", own.index(value)
+            case Literal() as constant if constant.value is not None:
                 source, number = "constant", _constant(constant)
         program += [OPERATIONS.index(step.operator) | REAL * step.real | SOURCES.index(source) << SOURCE_BITS, number]
-    return Test(0, COMPUTED | (0 if truth else OUTSIDE), now, 0, 0, tuple(program))
+    now, *more = own
+    return Test(0, COMPUTED | (0 if truth else OUTSIDE), now, 0, 0, tuple(program), tuple(more))
 
 
 def _constant(constant: Literal) -> int:
-    """The word of a number."""
-    if isinstance(constant.value, float):
-        return int(ordered_bits(np.array([constant.value]))[0])
-    assert isinstance(constant.value, int)
-    return constant.value
+    """The word of a constant that is no text."""
+    match plain_constant(constant):
+        case float() as real:
+            return int(ordered_bits(np.array([real]))[0])
+        case Decimal() as decimal:
+            return int(decimal.scaleb(type_of(constant).scale))
+        case int() as whole:
+            return int(whole)
+    raise TypeError(constant)
 
 
 def _ages(ages: Sequence[tuple[Interval, bool]], least: int) -> list[tuple[int, int, int]] | None:

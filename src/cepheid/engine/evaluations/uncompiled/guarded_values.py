@@ -6,6 +6,7 @@ A value is a Python value that compares with others of its expression: bool, int
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 from decimal import Decimal
@@ -17,6 +18,7 @@ import pyarrow as pa
 from cepheid.automata.correlation import KeptEvents
 from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Holds, Kept, Now, Test
 from cepheid.engine.evaluations.uncompiled.guarded_correlations import completed, hold
+from cepheid.engine.letters.values import EPOCH_DAY
 from cepheid.logical.folding import FOLDED
 from cepheid.logical.plan import Apply, Derived, Index, Literal, Time
 from cepheid.logical.types import type_of
@@ -123,7 +125,13 @@ def _computed(expression: Expression, known: Mapping[Expression, Value]) -> Any:
     if isinstance(expression, Apply):
         return FOLDED[expression.operator](expression, *(_computed(argument, known) for argument in expression.arguments))
     assert isinstance(expression, Literal)
-    return expression.value
+    return plain_constant(expression)
+
+
+def plain_constant(constant: Literal) -> Value:
+    """A constant as values of events are: dates are days."""
+    value = constant.value
+    return value.toordinal() - EPOCH_DAY if isinstance(value, dt.date) else value
 
 
 def compares(before: Value, operator: str, now: Value) -> bool:
