@@ -103,6 +103,7 @@ def test_sums_that_decide_early_refuse_guards() -> None:
         compiled = query.compiled(query.schema(schema))
         assert bool(compiled.program.automaton.compares) is not bool(count)
         assert len(compiled.sums) == count
+        assert (compiled.need is not None) is bool(count)
 
 
 CONSUMERS = {
@@ -238,6 +239,7 @@ CONSUMERS = {
     "play/stepping.py _with_finals": "test_stepping_asks_guards",
     "play/stepping.py _without_guards": "test_stepping_asks_guards",
     "engine/run/amounts.py Amounts": "test_sums_that_decide_early_refuse_guards",
+    "engine/run/worth.py Worth": "test_sums_that_decide_early_refuse_guards",
     "viz/graph.py _sizes": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "viz/labels.py _done": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "viz/labels.py cube_of": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",

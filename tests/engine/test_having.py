@@ -175,10 +175,63 @@ def test_what_is_used_up_is_not_listed(strategy, pattern, monkeypatch):
     assert sum(judged) <= 1 << 17
 
 
+@pytest.mark.parametrize("strategy", ["MAX", "NXT", "LAST", "ANY", "ALL"])
+def test_what_all_events_together_cannot_meet_is_not_listed(strategy, monkeypatch):
+    """Neither whole nor pushed, with a stored state in between; once they can, nothing is missed."""
+    judged = []
+    holds = having.Having._holds
+    monkeypatch.setattr(having.Having, "_holds", lambda self, matches: judged.append(len(matches)) or holds(self, matches))
+    rows = pa.table({"type": ["A", *"BC" * 20], "ts": range(41), "q": [0, *[6, 0] * 20]})
+    asked = "SELECT {} * WHERE A AS a ; B+ AS b ; C AS c HAVING sum(b.q) >= {} AND (count(b) > 3 OR max(b.q) > 9) CONSUME BY PARTITION"
+    query = cepheid.query(asked.format(strategy, 121))
+    assert len(query.run(rows)) == sum(judged) == 0
+    query = cepheid.query(asked.format(strategy, 120))
+    assert [(match.start, match.end) for match in query.run(rows)] == [(0, 40)]
+    judged.clear()
+    recognizer, found = query.recognizer(rows.schema), []
+    for number in range(41):
+        assert not judged
+        found += recognizer.push(rows.slice(number, 1))
+        recognizer = query.recognizer(rows.schema, snapshot=recognizer.snapshot())
+    assert [(match.start, match.end) for match in found] == [(0, 40)]
+
+
+@pytest.mark.parametrize("cut", [0, consuming.CUT])
+def test_what_can_be_met_at_last_is_found(cut, seed, cases, monkeypatch):
+    """Of conditions that ask for more than the first matches have."""
+    monkeypatch.setattr(consuming, "CUT", cut)
+    drawn = Enough(cases // 5, matched=3, bounded=3)
+    for number in drawn:
+        rng = random.Random(f"{seed}/{number}")
+        pattern = rng.choice(["A+ AS x", "A AS a ; B+ AS x ; C", "(A OR B)+ AS x ; C", "(A:+ AS x) ; B", "A AS x ; A AS y"])
+        least = rng.randint(1, 9)
+        measures = [f"count(x) > {rng.randint(0, 4)}", f"{least / 2} < sum(x.v)", f"max(x.v) >= {least / 2}", f"min(x.v) < {least / 2}"]
+        measures += [f"count(DISTINCT x.v) >= {rng.randint(1, 3)}", f"sum(x.v) < {least}", f"duration() >= {least}"]
+        condition = rng.choice([" AND ", " OR "]).join(rng.sample(measures, rng.randint(1, 3)))
+        clauses = f"{rng.choice(['', 'WITHIN 9 EVENTS'])} {rng.choice(['', 'PARTITION BY k '])}HAVING {condition} CONSUME BY PARTITION"
+        query = cepheid.query(f"SELECT {rng.choice(['ALL', 'ANY', 'MAX', 'NXT', 'LAST'])} * WHERE {pattern} {clauses}")
+        rows = table(random_stream(rng, most=12))
+        try:
+            case = Case(seed, number, query, rows, *answers(query, rows))
+        except LimitError:
+            continue
+        drawn.seen["bounded"] += query.compiled(schema_of(rows.schema)).need is not None
+        for way in ("whole", "pushed", "restored"):
+            drawn.seen["matched"] += bool(found := WAYS[way](case, None))
+            check(case, found)
+
+
 @pytest.mark.parametrize("first", [1, 3])
 def test_partitions_start_anew_in_pieces_of_any_length(first, seed, cases, monkeypatch):
     """Also where few matches are listed, and with one or several triggers of a piece read on from at once."""
-    for name, value in (("FIRST_PIECE", first), ("FIRST_LISTED", first), ("LISTED", first), ("ENOUGH", first), ("FEW", 4 - first)):
+    for name, value in (
+        ("FIRST_PIECE", first),
+        ("FIRST_LISTED", first),
+        ("LISTED", first),
+        ("ENOUGH", first),
+        ("FEW", 4 - first),
+        ("CUT", first),
+    ):
         monkeypatch.setattr(consuming, name, value)
     monkeypatch.setattr(planner, "growth", types.SimpleNamespace(many=lambda _: True))
     for fragment in (JUDGING, JUDGING_GUARDED):

@@ -541,6 +541,14 @@ class BufferedRun(KernelEvaluation):
         self._most = most_lists, most_marks
         self._make_buffers(lists, marks)
 
+    def read_on(self, events: Events) -> None:
+        """Go on with events without giving the matches that end in them."""
+        limit = self._get("limit")
+        self._set("limit", 0)
+        for _ in self.chunks(events):
+            pass
+        self._set("limit", limit)
+
     def _make_buffers(self, lists: int, marks: int) -> None:
         """Of offsets, positions, what stands beside them, and segments."""
         self._bound = bound(self.kernel)  # which lets go of those that were given away

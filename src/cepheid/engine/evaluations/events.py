@@ -31,7 +31,8 @@ class Events:
     batches, or -1 (the default): the partition ends with the segment. continued: the first segment goes on with the partition of the last segment of
     the batch before; both have slot -1. values: what guards read of the events (`automata.registers.values`); None without guards, and while they
     stand behind the letters (`Valued` takes them apart). vetoed: bool, of which events the matches are left out, None: not known; what costs much to
-    make need not be made for them, see `Method.heeds_vetoes`.
+    make need not be made for them, see `Method.heeds_vetoes`. worth: float64, (needs, n), what they add to what HAVING asks for, see
+    `choosing.bounding`; None: not known.
     """
 
     letters: Array
@@ -41,6 +42,7 @@ class Events:
     continued: bool = False
     values: Values | None = None
     vetoed: Array | None = None
+    worth: Array | None = None
 
     def __post_init__(self) -> None:
         slots = self.slots if len(self.slots) else np.full(len(self.cuts), -1, np.int32)
@@ -66,9 +68,12 @@ class Events:
         values = None if self.values is None else self.values.of(rows)
         vetoed = None if self.vetoed is None else self.vetoed[rows]
         if isinstance(rows, slice):
-            return Events(self.letters[rows], self.times[rows], values=values, vetoed=vetoed, **segments)
+            worth = None if self.worth is None else self.worth[:, rows]
+            return Events(self.letters[rows], self.times[rows], values=values, vetoed=vetoed, worth=worth, **segments)
         # PERF: where an event has several words, take is three times as fast as indexing.
-        return Events(np.take(self.letters, rows, axis=0), np.take(self.times, rows), values=values, vetoed=vetoed, **segments)
+        letters, times = np.take(self.letters, rows, axis=0), np.take(self.times, rows)
+        worth = None if self.worth is None else np.take(self.worth, rows, axis=1)
+        return Events(letters, times, values=values, vetoed=vetoed, worth=worth, **segments)
 
     def with_letters(self, letters: Array, *, values: Values | None = None) -> Events:
         """The same events with other letters; values: theirs, if they were among the letters."""

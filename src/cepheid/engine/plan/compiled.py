@@ -16,6 +16,7 @@ import pyarrow as pa
 from cepheid.automata import Program, construct
 from cepheid.engine.evaluations.absences.absence import Absence, longest
 from cepheid.engine.evaluations.around.numbered import started
+from cepheid.engine.evaluations.base import BufferedRun
 from cepheid.engine.evaluations.choosing.consuming import Consuming, beginning
 from cepheid.engine.evaluations.choosing.guided import Guide, Guided, Labelled
 from cepheid.engine.evaluations.choosing.restricted import RestrictedProgram
@@ -34,6 +35,7 @@ from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.absence import take_out
 from cepheid.logical.canonical import canonical_text
+from cepheid.logical.growing import needed
 from cepheid.logical.partition import asks_for
 from cepheid.logical.plan import Field, Filter, Index, Lag, lags_in
 from cepheid.logical.plan import walk as walk_expression
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.method import Guarantee, Method
     from cepheid.engine.letters.predicates import Predicates
     from cepheid.engine.letters.words import LongPredicates
+    from cepheid.logical.growing import Need
     from cepheid.logical.plan import Apply, QueryPlan
     from cepheid.schema import EventSchema
 
@@ -340,7 +343,9 @@ class Compiled:
             if self.guide is not None:
                 return self._guided(self.guide, terms, judge, **options)
             lists = self.plan.strategy not in CHOOSING and not self.largest
-            return Consuming(self.method.start(terms, **options), judge, beginning(program), lists=lists, rereads=not self.valued)
+            run = self.method.start(terms, **options)
+            need = self.need if isinstance(run, BufferedRun) else None
+            return Consuming(run, judge, beginning(program), lists=lists, rereads=not self.valued, need=need)
 
         run = started(self.program, start, texts, variant=variant)
         return ChosenCount(run) if self.plan.count and not self.judges and not self.method.counts else run
@@ -349,6 +354,7 @@ class Compiled:
         """The evaluation that lists all matches, with a guide."""
         method, program = guide
         run, labels = method.start(dataclasses.replace(terms, program=program), **options), self.program.label_sets
+        need = self.need if isinstance(run, BufferedRun) else None
         if program.label_sets != labels:
             run = Labelled(run, np.array([labels.index(mark) for mark in program.label_sets], np.uint16))
 
@@ -357,13 +363,22 @@ class Compiled:
             assert isinstance(listing, Evaluation)
             return listing
 
-        return Guided(start(), judge, beginning(terms.program), Guide(run, self.one, start))
+        return Guided(start(), judge, beginning(terms.program), Guide(run, self.one, start), need=need)
 
     @property
     def one(self) -> bool:
         """Whether any one match of a trigger may be given."""
         plan = self.plan
         return not plan.count and (plan.strategy is Strategy.ANY or (plan.strategy is Strategy.ALL and plan.limit == 1))
+
+    @cached_property
+    def need(self) -> Need | None:
+        """What HAVING asks for at least, where the query `restarts` and its letters say which events may have it; None: not known."""
+        program, having = self.program, self.plan.having
+        alphabet = program.automaton.alphabet
+        if not self.restarts or having is None or program.values or program.trackers or alphabet.number_bits:
+            return None
+        return needed(having.expression)
 
     @property
     def terms(self) -> Terms:

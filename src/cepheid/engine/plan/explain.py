@@ -350,6 +350,8 @@ def _having(compiled: Compiled) -> str:
     if compiled.guide is not None and not compiled.one:
         gives = f"{gives}, then all matches of a trigger where one of them meets it,"
     read = "; each event is read a few times" if compiled.restarts else ""
+    if compiled.need is not None:
+        read = f"{read}; none is listed before all events since then have as much as is asked for"
     if compiled.sums:
         read = f"{read}; {_while_sums_grow(compiled)}"
     behind = _behind(compiled)

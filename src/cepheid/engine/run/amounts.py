@@ -54,7 +54,7 @@ class Amounts:
         if len(letters) == 1 and not self._binds(each.variable, int(letters[0])):
             return 0.0
         column = columns(each.name)
-        values = _doubles(column) if isinstance(column, pa.ChunkedArray) else _double(column)
+        values = doubles_of(column) if isinstance(column, pa.ChunkedArray) else double_of(column)
         part = _part(values, each.most)
         if part < math.inf:
             return part
@@ -95,7 +95,7 @@ def _part(values: Array, most: float) -> float:
     return part if part < 1 else math.inf
 
 
-def _doubles(column: pa.ChunkedArray) -> Array:
+def doubles_of(column: pa.ChunkedArray) -> Array:
     """The values of a column as doubles, rounded; 0 for what a sum leaves out."""
     chunks = [pc.cast(plain(chunk), pa.float64(), safe=False) for chunk in column.chunks]
     values: Array = np.concatenate([np.zeros(0), *(pc.fill_null(chunk, 0.0).to_numpy(zero_copy_only=False) for chunk in chunks)])
@@ -103,7 +103,7 @@ def _doubles(column: pa.ChunkedArray) -> Array:
     return np.where(null, 0.0, values) if null.any() else values
 
 
-def _double(value: Any) -> Array:
+def double_of(value: Any) -> Array:
     """The same of one value."""
     number = 0.0 if value is None else float(value)
     return np.array([0.0 if math.isnan(number) else number])

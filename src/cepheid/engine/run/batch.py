@@ -147,9 +147,7 @@ def run(
     having = _Judging(compiled, events, where) if compiled.judges else None
     judge = None if having is None else having.left
     evaluation = compiled.evaluation(variant=variant, sample=sample, texts=texts, judge=judge)
-    if having is not None:
-        having.heed(evaluation, read.letters)
-    read = dataclasses.replace(read, vetoed=vetoed)
+    read = dataclasses.replace(read, vetoed=vetoed, worth=None if having is None else having.heed(evaluation, read.letters))
     if groups is not None and compiled.consume is Consumption.ANY:
         chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress)
     else:
@@ -193,9 +191,9 @@ class _Judging:
         self._having = Having(compiled, compiled.layout.time)
         self._first = 0
 
-    def heed(self, evaluation: AnyEvaluation, letters: Array) -> None:
-        """Tell the evaluation what the events are worth, where it has to know."""
-        self._having.heed(evaluation, letters, self._table.column)
+    def heed(self, evaluation: AnyEvaluation, letters: Array) -> Array | None:
+        """What the events are worth, where the evaluation has to know."""
+        return self._having.heed(evaluation, letters, self._table.column)
 
     def read(self, first: int) -> None:
         """The number of the first segment that is read next."""

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.engine.evaluations.base import collect
+from cepheid.engine.evaluations.choosing.consuming import Consuming
 from cepheid.engine.evaluations.choosing.guided import Guided
 from cepheid.engine.evaluations.counts.chosen_count import counted
 from cepheid.engine.output.measures import Computation
 from cepheid.engine.run.amounts import Amounts
+from cepheid.engine.run.worth import Worth
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Consumption, Strategy
 
@@ -55,11 +57,17 @@ class Having:
         self._consumes = compiled.consume is not Consumption.NONE and not compiled.restarts
         self._last: Array = np.zeros(0, np.int64)
         self._amounts = Amounts(compiled) if compiled.sums else None
+        self._worth: Worth | None = None
 
-    def heed(self, evaluation: AnyEvaluation, letters: Array, column: Callable[[str], Any]) -> None:
-        """Tell an evaluation what the events are worth that it reads next, where it has to know. letters, column: see `Amounts.part`."""
+    def heed(self, evaluation: AnyEvaluation, letters: Array, column: Callable[[str], Any]) -> Array | None:
+        """What the events are worth that an evaluation reads next (`Events.worth`), where it has to know. letters, column: see `Amounts.part`."""
         if self._amounts is not None and isinstance(evaluation, Guided) and evaluation.guide is not None:
             evaluation.add(self._amounts.part(letters, column))
+        if not isinstance(evaluation, Consuming) or evaluation.bound is None:
+            return None
+        if self._worth is None:
+            self._worth = Worth(evaluation.bound.needs, self.compiled.program.automaton)
+        return self._worth.of(letters, column)
 
     def judged(self, chunks: Iterator[Chunk], shown: Callable[[Chunk], Matches], spans: Spans) -> Iterator[Chunk]:
         """What is given of the matches in some chunks, which hold whole triggers.

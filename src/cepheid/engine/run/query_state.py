@@ -255,16 +255,21 @@ class QueryState:
         order = slice(None) if arrived.order is None else arrived.order
         kept = 0
         self._reading = (batch, np.zeros(arrived.rows, np.bool_)) if self.compiled.restarts else None
-        if self._having is not None:
-            one = isinstance(batch.events, OneRow)  # the last of them, which alone can be in a match
-            self._having.heed(self.evaluation, batch.letters[-1:] if one else batch.letters, lambda name: _column_of(batch, name))
+        worth = None if self._having is None else self._worth(self._having, batch)
         heeds = self.absences is not None and self.compiled.heeds_vetoes
         vetoed = self.absences.vetoes(batch.times, arrived) if self.absences is not None and heeds else None
 
         def made() -> Iterator[Chunk]:
             nonlocal kept
             for chunk in self.evaluation.chunks(
-                Events(batch.letters[order], batch.times[order], arrived.cuts, arrived.slots, vetoed=vetoed)
+                Events(
+                    batch.letters[order],
+                    batch.times[order],
+                    arrived.cuts,
+                    arrived.slots,
+                    vetoed=vetoed,
+                    worth=None if worth is None else worth[:, order],
+                )
             ):
                 if self._reading is None and not (at_once and self._having is None):
                     kept = self._keep(batch, kept, self.evaluation.reached)
@@ -281,6 +286,14 @@ class QueryState:
             self._reading = None
         if self.compiled.valued:
             self.texts.collect(lambda: self._text_numbers(self.evaluation.dump()))
+
+    def _worth(self, having: Having, batch: Batch) -> Array | None:
+        """What the events of a batch are worth for HAVING."""
+        one = isinstance(batch.events, OneRow)  # the last of them, which alone can be in a match
+        worth = having.heed(self.evaluation, batch.letters[-1:] if one else batch.letters, lambda name: _column_of(batch, name))
+        if worth is None or not one:
+            return worth
+        return np.hstack([np.zeros((len(worth), len(batch.letters) - 1)), worth])
 
     @property
     def maker(self) -> AnyEvaluation | None:

@@ -320,10 +320,9 @@ class TaskRun:
         letters = self._said(batch, positions, cuts, continued=continued)
         events = self._events(batch, positions)
         last: Chunk | None = None
-        read = Events(letters, times, cuts, continued=continued)
         self.shown = lambda chunk: self._matches(chunk, batch, events, origins)
-        if self.having is not None:
-            self.having.heed(self.evaluation, letters, events.column)
+        worth = None if self.having is None else self.having.heed(self.evaluation, letters, events.column)
+        read = Events(letters, times, cuts, continued=continued, worth=worth)
         chunks = self.evaluation.chunks(read)
         if own is not None:
             chunks = (ending_in(chunk, own, origins) for chunk in chunks)

@@ -13,6 +13,8 @@ the next. A few events of each are read first, and more of those that have found
 triggers something would be left if the first one had used nothing up. Most of those that are next are among them, so only what is behind these is
 read.
 
+Where HAVING asks for more than the events so far have together (`bounding`), no match is left, and they are read without listing any.
+
 It stands inside what makes letters (trackers, numbers), for these see all events of a partition. Patterns that look at all events by evaluations of
 their own (negated and nested ones that compare events) are not read in this way: `engine.run.having` lists their matches.
 """
@@ -26,7 +28,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.automata.alphabet import Scope
-from cepheid.engine.evaluations.base import Around, Chunk, collect
+from cepheid.engine.evaluations.base import Around, BufferedRun, Chunk, collect
+from cepheid.engine.evaluations.choosing.bounding import Bound
 from cepheid.engine.letters.codes import having
 from cepheid.engine.letters.words import in_words
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.base import AnyEvaluation
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.memory.pools import Array
+    from cepheid.logical.growing import Need
 
     Judge = Callable[[Iterator[Chunk], Array], Iterator[Chunk]]
 
@@ -74,7 +78,10 @@ DEAR = 24
 MARKS = 32
 """Events of matches for each event of a piece, up to which longer pieces are read: where nothing is used up matches may be long."""
 
-SECTION = "consuming"
+CUT = 1 << 16
+"""Events that matches may have which need not be listed, from which on a piece is cut where HAVING can first be met."""
+
+SECTION, HAD = "consuming", "consuming_had"
 
 ONE: Array = np.ones(1, np.int64)
 
@@ -158,6 +165,12 @@ class Left:
         self.first[segments[fresh]] = ends[fresh]
         return np.flatnonzero(ends == self.first[segments])
 
+    def add(self, other: Left, those: Array) -> None:
+        """What is left in some segments, by their numbers here."""
+        self.first[those] = other.first
+        self.marks, self.matches = self.marks + other.marks, self.matches + other.matches
+        self._seen += [(those[segments], ends) for segments, ends in other._seen]
+
     def of(self, segment: int) -> Array:
         """The triggers of a segment, ascending."""
         return np.unique(np.concatenate([ends[segments == segment] for segments, ends in self._seen]))
@@ -168,12 +181,15 @@ class Consuming(Around):
 
     evaluation: without consumption. judge: of some chunks of matches those that are left; it gets for each of their segments that of `chunks`.
     begins: for letters whether a match may begin at their events (bool), see `beginning`.
-    lists: whether all matches are listed. rereads: whether to read an event costs little. Gives what is left of the triggers that compete: that of
-    one segment as it is made, of several when all have been read.
+    lists: whether all matches are listed. rereads: whether to read an event costs little. need: what HAVING asks for at least, None: not known.
+    Gives what is left of the triggers that compete: that of one segment as it is made, of several when all have been read.
     """
 
-    def __init__(self, evaluation: AnyEvaluation, judge: Judge, begins: Callable[[Array], Array], *, lists: bool, rereads: bool) -> None:
+    def __init__(
+        self, evaluation: AnyEvaluation, judge: Judge, begins: Callable[[Array], Array], *, lists: bool, rereads: bool, need: Need | None
+    ) -> None:
         super().__init__(evaluation)
+        self.bound = None if need is None else Bound(need)
         self._judge = judge
         self._begins = begins
         self._lists = lists
@@ -248,6 +264,8 @@ class Consuming(Around):
         if count > len(self._low):
             more = np.zeros(max(count, 2 * len(self._low)) - len(self._low), np.int64)
             self._low, self._done = np.append(self._low, more), np.append(self._done, more)
+            if self.bound is not None:
+                self.bound.fit(len(self._low))
         self.evaluation.ensure_slots(count)
 
     def _one(self, event: Events, slot: int) -> Iterator[Chunk]:
@@ -255,7 +273,7 @@ class Consuming(Around):
         self._fit(slot + 1)
         left = Left(1)
         own = slice(slot, slot + 1)
-        for chunk, _ in self._left(event, slice(0, 1), Piece(event.cuts, ONE, self._low[own], event.cuts, self._done[own]), left):
+        for chunk, _ in self._from_bound(event, slice(0, 1), Piece(event.cuts, ONE, self._low[own], event.cuts, self._done[own]), left):
             yield chunk
         self._done[slot] += 1
         if left.first[0] >= 0:
@@ -392,7 +410,56 @@ class Consuming(Around):
         """Read a piece of a batch, as `_left`."""
         index = index_of(piece.rows, piece.lengths)
         read = events.of(index, cuts=offsets_of(piece.lengths)[:-1], slots=slots.astype(np.int32))
-        yield from self._left(read, index, piece, left)
+        yield from self._from_bound(read, index, piece, left)
+
+    def _from_bound(self, read: Events, rows: Array | slice, piece: Piece, left: Left) -> Iterator[tuple[Chunk, Array]]:
+        """As `_left`; what comes before HAVING can be met is read without listing."""
+        bound, kept = self.bound, read.slots >= 0
+        vain = np.zeros_like(piece.lengths) if bound is None or read.worth is None else bound.first(read)
+        # PERF: to cut a piece costs more than to list some matches; and a partition that is not kept is read whole or not at all.
+        some = np.flatnonzero(vain < piece.lengths)
+        if len(some):
+            vain[some[~kept[some]]] = 0
+            vain *= int((vain * (piece.done + vain)).sum()) >= CUT
+        if not vain.any():
+            yield from self._left(read, rows, piece, left)
+            return
+        self._read_on(read, rows, read.cuts[kept], vain[kept], read.slots[kept])
+        if len(some):
+            lengths = piece.lengths[some] - vain[some]
+            index = index_of(read.cuts[some] + vain[some], lengths)
+            rest = read.of(index, cuts=offsets_of(lengths)[:-1], slots=read.slots[some])
+            own = Piece(piece.rows[some] + vain[some], lengths, piece.low[some], piece.segments[some], piece.done[some] + vain[some])
+            found = Left(len(some), later=left.later)
+            for chunk, segments in self._left(rest, inside_of(rows, index), own, found):
+                yield chunk, some[segments]
+            left.add(found, some)
+
+    @property
+    def _readers(self) -> tuple[AnyEvaluation, ...]:
+        """The evaluations that read the events."""
+        return (self.evaluation,)
+
+    def _read_on(self, read: Events, rows: Array | slice, starts: Array, lengths: Array, slots: Array) -> None:
+        """Read some segments without listing a match. starts, lengths: where they stand in `read`."""
+        for evaluation in self._readers:
+            self._pass(evaluation, read, rows, starts, lengths, slots)
+
+    def _pass(self, evaluation: AnyEvaluation, read: Events, rows: Array | slice, starts: Array, lengths: Array, slots: Array) -> None:
+        """Let an evaluation read some segments without listing a match. starts, lengths: where they stand in `read`."""
+        some = np.flatnonzero(lengths > 0)
+        if not len(some):
+            return
+        if len(some) == len(read.cuts) and int(lengths.sum()) == len(read):
+            part = dataclasses.replace(read, slots=slots[some])
+        else:
+            index = index_of(starts[some], lengths[some])
+            part = read.of(index, cuts=offsets_of(lengths[some])[:-1], slots=slots[some])
+            rows = inside_of(rows, index)
+        run = evaluation.evaluation if isinstance(evaluation, Around) else evaluation
+        assert isinstance(run, BufferedRun)
+        run.read_on(part)
+        self._mark(evaluation.marked, rows)
 
     def _left(self, read: Events, rows: Array | slice, piece: Piece, left: Left) -> Iterator[tuple[Chunk, Array]]:
         """What is left of the first trigger of each segment of a piece of which something is left, and the segment in the piece of each match.
@@ -440,6 +507,8 @@ class Consuming(Around):
         """Forget what has been read of the partitions in these slots."""
         # PERF: the memory of a partition is got in steps, of 40 us each; of one key in a thousand matches it is wanted again at once.
         self.evaluation.restart(slots)
+        if self.bound is not None:
+            self.bound.forget(slots)
 
     def restart(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
@@ -459,13 +528,15 @@ class Consuming(Around):
 
     def memory_usage(self) -> int:
         """Bytes of the run state."""
-        return int(self._low.nbytes + self._done.nbytes + self._marked.nbytes) + super().memory_usage()
+        own = (self._low, self._done, self._marked, *([] if self.bound is None else [self.bound.had]))
+        return sum(int(part.nbytes) for part in own) + super().memory_usage()
 
     def dump(self) -> Mapping[str, Any]:
         """The live state as named sections, with (slot, position from which matches may start, events read since) of each partition."""
         slots = np.flatnonzero((self._low > 0) | (self._done > 0))
         lines = np.column_stack([slots, self._low[slots], self._done[slots]])
-        return {**self.evaluation.dump(), SECTION: lines.astype("<i8").tobytes()}
+        sections = {**self.evaluation.dump(), SECTION: lines.astype("<i8").tobytes()}
+        return sections if self.bound is None else {**sections, HAD: self.bound.had[slots].astype("<f8").tobytes()}
 
     def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
@@ -487,6 +558,11 @@ class Consuming(Around):
         self._load(sections, own)
         self._fit(int(slots.max(initial=-1)) + 1)
         self._low[slots], self._done[slots] = low, done
+        if self.bound is not None:
+            with fitting(f"its section `{HAD}` does not fit"):
+                had = np.frombuffer(sections[HAD], "<f8").reshape(len(slots), len(self.bound.needs))
+                demand(had >= 0.0, had <= 1.0)
+                self.bound.had[slots] = had
 
     def _load(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
         """Go on inside. stored: the partitions, with the events of each since it starts anew."""
@@ -515,6 +591,14 @@ def beginning(program: Program) -> Callable[[Array], Array]:
     event = ~alphabet.mask(Scope.RUN)
     tests = list(dict.fromkeys((move.requires & event, move.forbids & event) for move in automaton.outgoing[automaton.initial]))
     return lambda letters: having(in_words(letters, alphabet), alphabet, tests)
+
+
+def inside_of(rows: Array | slice, index: Array | slice) -> Array | slice:
+    """The rows of a batch that some of `rows` are."""
+    if isinstance(rows, slice):
+        start = rows.start
+        return slice(start + index.start, start + index.stop) if isinstance(index, slice) else start + index
+    return rows[index]
 
 
 def index_of(rows: Array, lengths: Array) -> Array | slice:

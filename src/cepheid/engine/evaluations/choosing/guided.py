@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.engine.evaluations.base import Around
-from cepheid.engine.evaluations.choosing.consuming import Consuming, Left, index_of
+from cepheid.engine.evaluations.choosing.consuming import Consuming, Left, index_of, inside_of
 from cepheid.engine.memory.checks import demand, fitting
 from cepheid.engine.memory.pools import offsets_of
 from cepheid.records import record
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.graph.match import Evaluation
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
+    from cepheid.logical.growing import Need
 
 GUIDE = "guide."
 """What the names of the guide's sections begin with."""
@@ -76,8 +77,8 @@ class Guided(Consuming):
 
     evaluation: Evaluation
 
-    def __init__(self, evaluation: Evaluation, judge: Judge, begins: Callable[[Array], Array], guide: Guide) -> None:
-        super().__init__(evaluation, judge, begins, lists=False, rereads=True)
+    def __init__(self, evaluation: Evaluation, judge: Judge, begins: Callable[[Array], Array], guide: Guide, *, need: Need | None) -> None:
+        super().__init__(evaluation, judge, begins, lists=False, rereads=True, need=need)
         self.guide: Guide | None = guide
         self._spare: Evaluation | None = None  # lists the matches of partitions that are not kept
         self._used = 0.0
@@ -93,6 +94,10 @@ class Guided(Consuming):
         self._lists = True
 
     # ------------------------------------------------------------------------------------------------------------------- what is read
+
+    @property
+    def _readers(self) -> tuple[AnyEvaluation, ...]:
+        return (self.evaluation,) if self.guide is None else (self.guide.evaluation, self.evaluation)
 
     def _left(self, read: Events, rows: Array | slice, piece: Piece, left: Left) -> Iterator[tuple[Chunk, Array]]:
         guide = self.guide
@@ -128,23 +133,6 @@ class Guided(Consuming):
         for chunk, own in self._listed(read, index, piece, triggers, np.arange(len(triggers))):
             yield dataclasses.replace(chunk, segments=own.astype(np.int32))
 
-    def _pass(self, evaluation: Evaluation, read: Events, rows: Array | slice, starts: Array, lengths: Array, slots: Array) -> None:
-        """Let an evaluation read some segments without listing a match. starts, lengths: where they stand in `read`."""
-        some = np.flatnonzero(lengths > 0)
-        if not len(some):
-            return
-        if len(some) == len(read.cuts) and int(lengths.sum()) == len(read):
-            part = dataclasses.replace(read, slots=slots[some])
-        else:
-            index = index_of(starts[some], lengths[some])
-            part = read.of(index, cuts=offsets_of(lengths[some])[:-1], slots=slots[some])
-            rows = _inside(rows, index)
-        evaluation.lists = False
-        for _ in evaluation.chunks(part):
-            pass
-        evaluation.lists = True
-        self._mark(evaluation.marked, rows)
-
     def _listed(self, read: Events, rows: Array | slice, piece: Piece, triggers: Array, numbers: Array) -> Iterator[tuple[Chunk, Array]]:
         """All matches that are left of one trigger of some segments each, by their numbers, with the segment of each match."""
         kept = read.slots[numbers] >= 0
@@ -160,7 +148,7 @@ class Guided(Consuming):
             index = read.cuts[mine] + before
             last = read.of(index, cuts=np.arange(len(mine)), slots=slots)
             where = dataclasses.replace(piece, low=piece.low[mine], segments=piece.segments[mine])
-            for chunk, segments in self._judged(evaluation, last, _inside(rows, index), where, Left(len(mine))):
+            for chunk, segments in self._judged(evaluation, last, inside_of(rows, index), where, Left(len(mine))):
                 yield chunk, mine[segments]
             if not own:
                 evaluation.release(slots)
@@ -219,11 +207,3 @@ class Guided(Consuming):
             (self._used,) = np.frombuffer(sections[SECTION], "<f8").tolist()
             demand(0.0 <= self._used <= ROOM)
         self.guide.evaluation.load({name.removeprefix(GUIDE): part for name, part in sections.items() if name.startswith(GUIDE)}, stored)
-
-
-def _inside(rows: Array | slice, index: Array | slice) -> Array | slice:
-    """The rows of a batch that some of `rows` are."""
-    if isinstance(rows, slice):
-        start = rows.start
-        return slice(start + index.start, start + index.stop) if isinstance(index, slice) else start + index
-    return rows[index]

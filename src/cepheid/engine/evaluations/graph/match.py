@@ -129,15 +129,6 @@ class Evaluation(BufferedRun):
         return self.table.begin(events.letters)
 
     @property
-    def lists(self) -> bool:
-        """Whether matches are given; else what is read goes on without giving those that end in it."""
-        return self._get("limit") != 0
-
-    @lists.setter
-    def lists(self, is_so: bool) -> None:
-        self._set("limit", (ALL if self.limit is None else self.limit) if is_so else 0)
-
-    @property
     def matches(self) -> int:
         """Matches given."""
         return self._get("matches")
