@@ -13,13 +13,14 @@ from enough import Enough, share
 from pattern_cases import CASES, SEED
 
 import cepheid
+from cepheid.automata.program import ChoiceProgram
 from cepheid.engine.evaluations.around.valued import Valued
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.guards import guarded_run
 from cepheid.engine.evaluations.guards.guarded_parts_run import PartsRun
 from cepheid.engine.evaluations.guards.guarded_run import GuardSizes
 from cepheid.engine.evaluations.uncompiled import guarded_maximal, guarded_parts
-from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedCounts
+from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.letters.encoded import Texts
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import available
@@ -220,7 +221,6 @@ def test_explain_says_what_a_strategy_inside_costs() -> None:
 
 UNKNOWN = {
     "SELECT * WHERE LAST(NXT(A ;[<= 5] B) ; B) ; C": "strategies choose in two parts of the pattern that have events in common",
-    "SELECT NXT * WHERE LAST(A ;[<= 5] B) ; C": "a strategy chooses among matches inside which another one does",
     "SELECT * WHERE LAST(A ;[<= 5] B) ALL C": "other events come between those of a part of the pattern in which a strategy chooses",
     "SELECT * WHERE A THEN (B ;[<= 5] C) WITHIN 9 TIME MODEL ACTIVE_OFFICE": "ACTIVE_OFFICE or COMPLETE_HISTORY chooses what is next",
     "SELECT * WHERE NXT(PROJECT y (A AS x ;[<= 4] B AS y)) ; C": "PROJECT hides events of a part",
@@ -248,7 +248,7 @@ KERNEL = (
 
 
 @pytest.mark.parametrize("variant", available())
-@pytest.mark.parametrize("selected", ["*", "COUNT(*)"])
+@pytest.mark.parametrize("selected", ["*", "COUNT(*)", "NXT *", "LAST *", "MAX *"])
 def test_the_kernel_chooses_inside_as_the_evaluation_in_python(variant: str, selected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In pieces, with restarts, from the smallest arrays; in the order of the events that end matches."""
     drawn = Enough(share(CASES, variant), itertools.count(), given=5, chosen=5)
@@ -266,7 +266,8 @@ def test_the_kernel_chooses_inside_as_the_evaluation_in_python(variant: str, sel
         known = query.compiled(query.schema(table.schema))
         (reader,) = known.readers(texts)
         words = np.ascontiguousarray(reader.read(table, positions=lambda table=table: np.arange(len(table))))
-        plain: Any = (GuardedCounts if known.plan.count else Guarded)(known.program, **known.terms.bounds)
+        kind: Any = GuardedCounts if known.plan.count else GuardedChoice if isinstance(known.program, ChoiceProgram) else Guarded
+        plain = kind(known.program, **known.terms.bounds)
         wanted = given_by(Valued(known.program, texts, plain), words, rows, 0, len(rows))
         evaluation, found, slot = known.evaluation(texts=texts, variant=variant), [], rng.random() < 0.7
         assert isinstance(evaluation.evaluation, PartsRun)

@@ -51,14 +51,17 @@ def is_better(
     mask: cython.longlong,
     width: cython.Py_ssize_t,
     first: cython.longlong,
+    parts: cython.longlong,
     one: cython.longlong,
     other: cython.longlong,
 ) -> cython.int:
     """Whether the first position in which two supports differ (first 1: NXT), or the last (LAST), is in the one; any is better than none.
 
-    NXT: O(log of their length). LAST: O(their length), but O(1) where they end in different ones.
+    NXT: O(log of their length). LAST: O(their length), but O(1) where they end in different ones. parts: where there are, equal supports may have
+    several names, and NXT takes O(their length), too.
     """
     jump: cython.longlong = 0
+    position: cython.longlong = 0
     swapped: cython.int = 0
     if one == 0:
         return 0
@@ -71,6 +74,17 @@ def is_better(
             one = part_of(supports, mask, one, LINK_BEFORE)
             other = part_of(supports, mask, other, LINK_BEFORE)
         return 0
+    if parts != 0:
+        while one != other:
+            position = last_of(words, data, mask, width, one)
+            jump = last_of(words, data, mask, width, other)
+            if position >= jump:
+                one = part_of(supports, mask, one, LINK_BEFORE)
+            if jump >= position:
+                other = part_of(supports, mask, other, LINK_BEFORE)
+            if position != jump:
+                swapped = position > jump
+        return swapped
     if part_of(supports, mask, one, LINK_LENGTH) > part_of(supports, mask, other, LINK_LENGTH):
         jump = one
         one = other
@@ -95,6 +109,29 @@ def is_better(
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def is_same(
+    words: cython.longlong[::1],
+    supports: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    parts: cython.longlong,
+    one: cython.longlong,
+    other: cython.longlong,
+) -> cython.int:
+    """Whether two supports are equal; parts: where there are, they may have different names: O(their length)."""
+    while one != other:
+        if parts == 0 or last_of(words, data, mask, width, one) != last_of(words, data, mask, width, other):
+            return 0
+        one = part_of(supports, mask, one, LINK_BEFORE)
+        other = part_of(supports, mask, other, LINK_BEFORE)
+    return 1
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(-9, check=False)
 def extended(
@@ -109,7 +146,7 @@ def extended(
     n: cython.longlong,
     before: cython.longlong,
 ) -> cython.longlong:
-    """The support `before` with the event of the cell n. Equal ones are one: that of another cell of the event, if one has it.
+    """The support `before` with the event of the cell n. Equal ones are one: that of another cell of the event, if one beside it has it.
 
     One whose best match has left the window may go on from a support that was written anew since, with another length. O(cells of the event).
     """
@@ -178,7 +215,7 @@ def add_known(
     most: cython.ulonglong = 0x4000000000000000
     if known[2 * key] == S[S_TAG] + n and known[2 * key + 1] >= S[S_LOW]:
         if S[S_COUNTING] == CHOSEN:
-            if is_better(words, supports, data, mask, S[S_WIDTH], S[S_FIRST], counts[key], counts[to]) != 0:
+            if is_better(words, supports, data, mask, S[S_WIDTH], S[S_FIRST], S[S_PARTS], counts[key], counts[to]) != 0:
                 counts[to] = counts[key]
                 known[2 * to + 1] = known[2 * key + 1]
             return top
@@ -386,17 +423,35 @@ def count_matches(
             add(counts, total, counts, key * size, size)
             if counts[total + size - 1] > most:
                 return EXIT_WIDE
-        elif is_better(words, supports, data, mask, S[S_WIDTH], S[S_FIRST], counts[key], counts[total]) != 0:
+        elif is_better(words, supports, data, mask, S[S_WIDTH], S[S_FIRST], S[S_PARTS], counts[key], counts[total]) != 0:
             counts[total] = counts[key]
+    S[S_PASSING] = -1
     for k in range(outputs):
-        passing |= queue[3 * k + 1] >= tail
+        n = queue[3 * k + 1]
+        passing |= n >= tail
+        if n > S[S_PASSING]:
+            S[S_PASSING] = n
     for k in range(outputs):
         n = queue[3 * k + 1]
         # The next event has its number; what has the same support may name it.
         if n >= tail or (passing != 0 and choosing != 0):
             known[2 * (n & mask) * keys] = -1
-        while S[S_PARTS] != 0 and n > tail:  # and those of the copies before it
-            n -= 1
-            for j in range(keys):
-                known[2 * ((n & mask) * keys + j)] = -1
+    if choosing == 0:
+        forget_copies(S, known, line, words)
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def forget_copies(S: cython.longlong[::1], known: cython.longlong[::1], line: cython.Py_ssize_t, words: cython.longlong[::1]) -> cython.int:
+    """Forget the numbers of the copies that stay for the matches of this event alone: the next event has their numbers."""
+    keys: cython.longlong = 1 + S[S_SHAPES]
+    mask: cython.longlong = words[line + D_MASK]
+    n: cython.longlong = 0
+    k: cython.Py_ssize_t = 0
+    if S[S_PARTS] != 0:
+        for n in range(words[line + D_TAIL], S[S_PASSING] + 1):
+            for k in range(keys):
+                known[2 * ((n & mask) * keys + k)] = -1
     return 0

@@ -7,7 +7,7 @@ try:
 except ImportError:
     from cepheid.kernel import _no_cython as cython
 from cepheid.kernel._blocks import D_DATA, D_HEAD, D_MASK
-from cepheid.kernel._guards_count import count_matches, part_of
+from cepheid.kernel._guards_count import count_matches, forget_copies, is_same, part_of
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import all_pass, has_live, may_pass, next_cell, next_marked, open_level, passes, push
 from cepheid.kernel._guards_maximal import enumerate_maximal, find_maximal
@@ -18,15 +18,24 @@ from cepheid.kernel._numbers import subtract
 @cython.nogil
 @cython.exceptval(-9, check=False)
 def keep_chosen(
-    S: cython.longlong[::1], counts: cython.ulonglong[::1], queue: cython.longlong[::1], outputs: cython.Py_ssize_t, mask: cython.longlong
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    counts: cython.ulonglong[::1],
+    supports: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    outputs: cython.Py_ssize_t,
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
 ) -> cython.Py_ssize_t:
     """Keep of the cells in the queue those whose best support is that of all; how many they are."""
     keys: cython.longlong = 1 + S[S_SHAPES]
     total: cython.Py_ssize_t = counts.shape[0] - 2
     size: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
+    n: cython.longlong = 0
     for k in range(outputs):
-        if counts[(queue[3 * k + 1] & mask) * keys] == counts[total]:
+        n = queue[3 * k + 1]
+        if is_same(words, supports, data, mask, S[S_WIDTH], S[S_PARTS], counts[(n & mask) * keys], counts[total]) != 0:
             size = push(queue, 0, size, queue[3 * k], queue[3 * k + 1], CELL)
     return size
 
@@ -90,7 +99,9 @@ def open_chosen(
             elif may_pass(words, forms, x, f, at) == 0:
                 n = words[x + N_JUMP]
             elif all_pass(words, forms, x, f, at) != 0 and (
-                known[2 * key] != S[S_TAG] + n or known[2 * key + 1] < low or counts[key] != wanted
+                known[2 * key] != S[S_TAG] + n
+                or known[2 * key + 1] < low
+                or is_same(words, supports, data, mask, width, S[S_PARTS], counts[key], wanted) == 0
             ):
                 n = words[x + N_JUMP]
             else:
@@ -101,7 +112,11 @@ def open_chosen(
                         if words[w + C_START] < low:
                             break
                         key = (m & mask) * keys
-                        if known[2 * key] == S[S_TAG] + m and known[2 * key + 1] >= low and counts[key] == wanted:
+                        if (
+                            known[2 * key] == S[S_TAG] + m
+                            and known[2 * key + 1] >= low
+                            and is_same(words, supports, data, mask, width, S[S_PARTS], counts[key], wanted) != 0
+                        ):
                             if size > room:
                                 return -1
                             if (words[w + C_KIND] & LABELS) == UNMARKED:
@@ -344,7 +359,7 @@ def give(
             S[S_ENUMERATING] = 0
             return 0
         if S[S_COUNTING] == CHOSEN:
-            levels[L_SIZE] = keep_chosen(S, counts, queue, levels[L_SIZE], words[line + D_MASK])
+            levels[L_SIZE] = keep_chosen(S, words, counts, supports, queue, levels[L_SIZE], b + words[line + D_DATA], words[line + D_MASK])
         elif S[S_COUNTING] != MAXIMAL:
             most = S[S_SAMPLE]
             many = counts[total] > most
@@ -354,7 +369,7 @@ def give(
                 return EXIT_CHOOSE
     if S[S_COUNTING] == MAXIMAL:
         return enumerate_maximal(S, words, supports, levels, out_offsets, out_positions, out_labels, out_segments, line, b, segment)
-    return enumerate_matches(
+    rc = enumerate_matches(
         S,
         words,
         forms,
@@ -371,3 +386,6 @@ def give(
         b,
         segment,
     )
+    if rc == 0 and S[S_COUNTING] == CHOSEN:
+        forget_copies(S, known, line, words)
+    return rc

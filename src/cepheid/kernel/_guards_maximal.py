@@ -142,6 +142,49 @@ def mark_below(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-9, check=False)
+def rank_cells(
+    words: cython.longlong[::1],
+    work: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    head: cython.longlong,
+    ranks: cython.Py_ssize_t,
+    cells: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+) -> cython.int:
+    """Put cells in the order of their positions, those of one event in that of their numbers: copies have greater numbers than the cells around."""
+    gap: cython.Py_ssize_t = 1
+    k: cython.Py_ssize_t = 0
+    j: cython.Py_ssize_t = 0
+    n: cython.longlong = 0
+    m: cython.longlong = 0
+    position: cython.longlong = 0
+    while 3 * gap < count:
+        gap = 3 * gap + 1
+    while gap > 0:  # D. L. Shell's sort: most are in order
+        for k in range(gap, count):
+            n = work[cells + k]
+            position = words[data + (n & mask) * width + C_POSITION]
+            j = k
+            while j >= gap:
+                m = work[cells + j - gap]
+                if words[data + (m & mask) * width + C_POSITION] < position or (
+                    words[data + (m & mask) * width + C_POSITION] == position and m < n
+                ):
+                    break
+                work[cells + j] = m
+                j -= gap
+            work[cells + j] = n
+        gap //= 3
+    for k in range(count):
+        work[ranks + work[cells + k] - head] = k
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
 def find_rows(
     S: cython.longlong[::1],
     words: cython.longlong[::1],
@@ -207,6 +250,8 @@ def find_rows(
         work[ranks + n] = rank
         work[cells + rank] = head + n
         n = highest(work, reached, n - 1)
+    if S[S_PARTS] != 0:
+        rank_cells(words, work, data, mask, width, head, ranks, cells, count)
     size = (count >> 5) + 1
     row = rows + (count + 1) * size  # four rows more, to work with, and a first state of each cell
     if row + 4 * size + count + 1 > room:

@@ -76,8 +76,6 @@ class GuardedChoiceRun(GuardedRun):
 
 def check(program: ChoiceProgram) -> None:
     """Raise UnknownError where the kernel does not choose as the program asks."""
-    if program.automaton.parts:
-        raise UnknownError("a strategy chooses among matches inside which another one does")
     if not all(mark for mark, _ in program.automaton.labels):
         raise UnknownError("PROJECT hides events that the strategy does not compare")
 

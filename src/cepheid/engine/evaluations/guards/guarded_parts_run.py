@@ -22,11 +22,10 @@ from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Unpack
 
     from cepheid.automata.automaton import Part
     from cepheid.automata.program import Program
-    from cepheid.engine.evaluations.base import Bounds, Chunk, HasBytes
+    from cepheid.engine.evaluations.base import Chunk, HasBytes
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.guards.guarded_run import GuardSizes
     from cepheid.engine.memory.pools import Array
@@ -43,10 +42,10 @@ class PartsRun(GuardedRun):
     The matches of a part are those of the whole stream, whatever bounds the pattern. Raises what these do.
     """
 
-    def __init__(self, program: Program, *, sample: int | None = None, sizes: GuardSizes | None = None, **bounds: Unpack[Bounds]) -> None:
-        super().__init__(program, sample=sample, sizes=sizes, **bounds)
+    def __init__(self, program: Program, *, sizes: GuardSizes | None = None, **options: Any) -> None:
+        super().__init__(program, sizes=sizes, **options)
         self._runs = [
-            GuardedChoiceRun(part_program(part), sizes=sizes, window=part.window, count_window=part.count, variant=bounds.get("variant"))
+            GuardedChoiceRun(part_program(part), sizes=sizes, window=part.window, count_window=part.count, variant=self.variant)
             for part in program.automaton.parts
         ]
         self.mends |= {"part": "_mend_part"}
@@ -136,6 +135,10 @@ class PartsRun(GuardedRun):
 
 class PartsCountRun(PartsRun, GuardedCountRun):
     """The run state of COUNT(*) of such a program; chunks are as those of `GuardedCountRun`."""
+
+
+class PartsChoiceRun(PartsRun, GuardedChoiceRun):
+    """The run state of NXT, LAST or MAX of such a program. A comparison of supports is O(their length), but for LAST as in `GuardedChoiceRun`."""
 
 
 def part_program(part: Part) -> ChoiceProgram:

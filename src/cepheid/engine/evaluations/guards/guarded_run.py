@@ -304,6 +304,7 @@ class GuardedRun(BlockRun):
             self._set("matches", self._get("matches") + self._get("given"))
             self._set("enumerating", 0)
             self._set("row", self._get("row") + 1)
+            self._set("counted", 0)
         return found.take(np.array(new, np.int64))
 
     def _is_new(self, found: Chunk, number: int) -> bool:

@@ -11,7 +11,7 @@ from cepheid.engine.evaluations.around.negating import negating
 from cepheid.engine.evaluations.counts.chosen_count import ChosenCount
 from cepheid.engine.evaluations.graph.match import Evaluation
 from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun, check
-from cepheid.engine.evaluations.guards.guarded_parts_run import PartsCountRun, PartsRun, part_program
+from cepheid.engine.evaluations.guards.guarded_parts_run import PartsChoiceRun, PartsCountRun, PartsRun, part_program
 from cepheid.engine.evaluations.guards.guarded_run import GuardedCountRun, GuardedRun
 from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, RepeatsError, UnknownError
 from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedChoice, GuardedCounts
@@ -51,7 +51,7 @@ def guarded_choice(program: ChoiceProgram, **bounds: Unpack[Bounds]) -> AnyEvalu
     """An evaluation of NXT, LAST or MAX with guards, without any state: by the kernel where it knows what the program asks."""
     run: AnyEvaluation
     try:
-        run = GuardedChoiceRun(program, **bounds)
+        run = (PartsChoiceRun if program.automaton.parts else GuardedChoiceRun)(program, **bounds)
     except UnknownError:
         run = GuardedChoice(program, **bounds)
     return negating(program, run, latest, bounds)
