@@ -134,6 +134,7 @@ def stream(count: int, types: str, *, keys: int = KEYS) -> pa.Table:
             "w": sometimes(pa.array(drawn(1_000))),
             "note": sometimes(named(CITIES)),
             "ok": drawn(2) == 1,
+            "total": pa.array(5 * drawn(200)).cast(pa.decimal128(38, 18)),
         }
     )
 

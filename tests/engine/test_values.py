@@ -236,7 +236,9 @@ def test_ranks_have_the_order_of_the_texts_however_they_come(cases: int, seed: i
     monkeypatch.setattr(encoded, "RANK_STEP", 4)
     rng = random.Random(f"{seed} ranks")
     for _ in range(max(cases // 20, 5)):
+        monkeypatch.setattr(encoded, "RANK_BITS", rng.choice([11, 13, 62]))
         texts, known = Texts(), {}
+        before: tuple[int, dict[str, int]] = (0, {})
         for _ in range(rng.randint(1, 30)):
             new = ["".join(rng.choice("ab") for _ in range(rng.randint(0, 7))) for _ in range(rng.choice((1, 1, 1, 40)))]
             numbers, valid = texts.read(pa.array(new))
@@ -247,6 +249,12 @@ def test_ranks_have_the_order_of_the_texts_however_they_come(cases: int, seed: i
                 ranks = texts.ranks
                 assert sorted(known) == sorted(known, key=lambda text: ranks[known[text]])
                 assert len({ranks[each].item() for each in known.values()}) == len(known)
+                if before[0] == texts.spreads:
+                    assert all(ranks[known[text]] == rank for text, rank in before[1].items()), "a rank stays"
+                if rng.random() < 0.3:
+                    known = {text: known[text] for text in rng.sample(sorted(known), len(known) // 2)}
+                    texts.keep([np.array([*known.values()], np.int64)])
+                before = texts.spreads, {text: ranks[number].item() for text, number in known.items()}
 
 
 def test_ascending_texts_find_room_behind_the_last() -> None:
@@ -255,6 +263,18 @@ def test_ascending_texts_find_room_behind_the_last() -> None:
         numbers.append(texts.read(pa.array([f"{number:04}"]))[0].item())
         ranks = texts.ranks
         assert (np.diff(ranks[numbers]) > 0).all()
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_texts_that_rise_or_fall_between_two_others_seldom_move_all(step: int) -> None:
+    texts, numbers = Texts(), []
+    texts.read(pa.array(["a", "z"]))
+    assert texts.ranks.any()
+    for number in range(5_000, 5_000 + 3_000 * step, step):
+        numbers.append(texts.read(pa.array([f"m{number}"]))[0].item())
+        assert texts.ranks[numbers[-1]] > 0
+    assert (step * np.diff(texts.ranks[numbers]) > 0).all()
+    assert texts.spreads <= 2
 
 
 def test_texts_that_nobody_has_are_forgotten_and_their_numbers_given_again() -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from cepheid.automata.correlation import variables
 from cepheid.logical.plan import Apply, Expression, Literal
 from cepheid.logical.types import FLIPPED, type_of
-from cepheid.schema import NANOSECONDS, is_text
+from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -174,8 +174,6 @@ def _whole(number: int) -> Literal:
 
 def _compared(value: Apply) -> Steps:
     kinds = [type_of(argument) for argument in value.arguments]
-    if is_text(kinds[0]) and value.operator not in {"=", "!="}:
-        return None
     return None if len({kind.scale for kind in kinds if pa.types.is_decimal(kind)}) > 1 else _with_both(value)
 
 

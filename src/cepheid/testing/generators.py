@@ -53,9 +53,9 @@ class QueryFragment:
     depth: nesting of operators. items: most items of a sequence. operators: names of `PATTERNS` with their weights. strategies, windows: what
     may stand at the top; a window is "", "time", "events", "both" or "interval". nested: the strategies of the operator `select`. adjacent:
     whether `:` stands anywhere. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. many: over more,
-    too, with arithmetic, OR and NOT. computed: these mostly of any depth, with CASE, COALESCE and IN. previous: prev.
-    lag: attributes of events before. index: conditions on $index.
-    spans: whether windows inside are all of events, around sequences.
+    too, with arithmetic, OR and NOT. computed: these mostly of any depth, with CASE, COALESCE and IN. ordered: most of them by the order of texts,
+    or by decimals of more than 18 digits. previous: prev. lag: attributes of events before. index: conditions on $index. spans: whether windows
+    inside are all of events, around sequences.
     from_start: how often an absence counts from the start of a match (not with ANY and limits).
     absence, partition, having, consume, limit, count: how often a query has that clause (another NOT FOLLOWED BY after one), from 0 to 1. unit: of
     durations in the text ("" for a numeric time column, else for example "s"). models: the time models of queries with THEN ("" is the default).
@@ -73,6 +73,7 @@ class QueryFragment:
     correlated: bool = False
     many: bool = False
     computed: bool = False
+    ordered: bool = False
     previous: bool = False
     lag: bool = False
     index: bool = False
@@ -249,6 +250,26 @@ COMPARING = dataclasses.replace(
     count=0.15,
 )
 """The same with every clause of a query around it."""
+
+ORDERED = dataclasses.replace(
+    COMPARING,
+    operators=(
+        ("atom", 1),
+        ("named", 2),
+        ("sequence", 8),
+        ("adjacent", 1),
+        ("either", 1),
+        ("iterate", 3),
+        ("counted", 1),
+        ("optional", 1),
+        ("gap", 1),
+        ("within", 1),
+        ("select", 1),
+        ("filter", 16),
+    ),
+    ordered=True,
+)
+"""The same, most of it by the order of texts or by long decimals."""
 
 CHOOSING = dataclasses.replace(COMPARING, operators=(*COMPARING.operators, ("select", 8), ("gap", 2)))
 """The same with strategies at any level: around guards, beside them, and inside each other."""
@@ -719,6 +740,9 @@ class QueryGenerator:
             return self._placed(random.choice(here), random.choice([*here, *outside]))
         if self.fragment.lag and random.random() < 0.6:
             return self._lagged(random.choice(here), [*here, *outside])
+        if self.fragment.ordered and len({*here, *outside}) > 1 and random.random() < 0.8:
+            x, y, *others = random.sample(sorted({*here, *outside}), min(3, len({*here, *outside})))
+            return self._ordered(x, y, random.choice([x, y, *others]), random.choice(["=", "!=", "<", "<=", ">", ">="]))
         name = random.choice(here)
         if outside and self.fragment.outer and random.random() < 0.4:
             name = random.choice(outside)
@@ -741,6 +765,8 @@ class QueryGenerator:
         x, y = random.sample(names, 2)
         z = random.choice(names)
         operator, other = (random.choice(["=", "!=", "<", "<=", ">", ">="]) for _ in range(2))
+        if self.fragment.ordered and random.random() < 0.7:
+            return self._ordered(x, y, z, operator)
         attribute = random.choice(["v", "w", "s", "k", "$time", "$index"])
         return random.choice(
             [
@@ -814,6 +840,27 @@ class QueryGenerator:
         """A text over some variables."""
         x, y = (self.random.choice(names) for _ in range(2))
         return self.random.choice([f"{y}.s", f"coalesce({x}.s, {y}.s, 'a')", f"CASE WHEN {x}.b THEN {x}.s ELSE {y}.s END", f"lower({y}.s)"])
+
+    def _ordered(self, x: str, y: str, z: str, operator: str) -> str:
+        """A condition by the order of texts, or by decimals, of which some need more than 18 digits or 62 bits."""
+        factor = self.random.choice(["2305843009213693952.0", "461168601842738790.4", "0.5"])
+        return self.random.choice(
+            [
+                f"{x}.s {operator} {y}.s",
+                f"{x}.s {operator} {y}.s",
+                f"{x}.s {operator} {y}.s AND {x}.s >= {z}.s",
+                f"{x}.s BETWEEN {y}.s AND {z}.s",
+                f"NOT ({x}.s {operator} {y}.s)",
+                f"coalesce({x}.s, 'aa') {operator} {y}.s",
+                f"coalesce({x}.s, {z}.s, 'aa') {operator} {y}.s",
+                f"({x}.s = {z}.s OR {y}.s {operator} {x}.s) AND {y}.s >= {x}.s",
+                f"lower({x}.type) {operator} {y}.s",
+                f"({x}.v - 1) * {factor} {operator} ({y}.v - 1) * {factor}",
+                f"({x}.v - 1) * {factor} {operator} ({y}.v - 1) * {factor}",
+                f"({x}.v - 2) * {factor} {operator} ({y}.k - 1) * {factor}",
+                f"NOT ({x}.v * {factor} {operator} {y}.k * {factor} AND {x}.s <= {y}.s)",
+            ]
+        )
 
     def _local(self, prefix: str, depth: int) -> str:
         random = self.random

@@ -9,8 +9,8 @@ are equal where these are. Behind all values of an event there is a bit for each
 of a comparison have one type (binding casts), and so one encoding.
 
 Texts are numbers that a dictionary gives (`Texts`): each once, and it never changes while somebody has it; so what waits, what is stored and what is
-found by a hash stays as it is. The order of texts is not that of their numbers: `Texts.ranks` says it. A number that had the order in it would have
-to move when there is no room between its neighbours, in all places where it is stored; a rank moves in one.
+found by a hash stays as it is. The order of texts is not that of their numbers: `Texts.ranks` says it. All ranks change where there is no room for
+one more between its neighbours; whoever keeps some makes them anew then (`guards.guarded_ranks`).
 """
 
 from __future__ import annotations
@@ -58,11 +58,17 @@ COLLECT_FROM = 1 << 16
 AT_ONCE = 16
 """Texts of a batch that are looked up one by one, for to encode them would cost more."""
 
-RANK_STEP, RANK_LIMIT = 1 << 32, 1 << 62
-"""The distance of neighbouring ranks where there is room for it, and the greatest rank."""
+RANK_STEP, RANK_BITS = 1 << 32, 62
+"""How far from the others a rank goes that is the least or the greatest so far; and the bits of a rank."""
+
+NEAR_BITS = 10
+"""Of what is between two neighbours, what texts take that follow the newest one, in bits: as a rule more of them follow, such as rising numbers."""
+
+FEW = 64
+"""Texts up to which it costs less to put each into its place than to merge them with all others."""
 
 MOST_TEXTS = 1 << 28
-"""Different texts that one state may have."""
+"""Different texts that one state may have; compared decimals of 2^62 and more count as such."""
 
 TEXT_BYTES = 200
 """About what a text takes in memory beside its bytes, in all tables."""
@@ -75,7 +81,7 @@ class Texts:
     """The numbers of the texts that guards compare, for the run state of one query: 0, 1, .. in the order of arrival.
 
     A number stays that of its text as long as `keep` is told of it. Equal texts have equal numbers; `ranks` has the order, which is that of the
-    texts' bytes. A text costs its length and some 200 bytes.
+    texts' bytes. A text costs its length and some 200 bytes. spreads: how often all ranks have changed.
     """
 
     def __init__(self) -> None:
@@ -85,6 +91,8 @@ class Texts:
         self._ranks: Array = np.zeros(16, np.int64)
         self._ranked: list[bytes] = []  # ascending
         self._unranked: list[bytes] = []
+        self._newest: frozenset[bytes] = frozenset()  # those that were ranked last
+        self.spreads = 0
         self._collect_at = COLLECT_FROM
         self._bytes = 0
 
@@ -138,34 +146,55 @@ class Texts:
 
     @property
     def ranks(self) -> Array:
-        """By number, integers (int64) in the order of the texts; those of before are not to be used once new texts have been read."""
-        few = len(self._unranked) < len(self._ranked) >> 4
-        if not (few and all(map(self._place, self._unranked))) and self._unranked:
-            self._spread()
-        self._unranked.clear()
+        """By number, integers (int64, 0 < rank < (1 << RANK_BITS) - 1) in the order of the texts; 0 of numbers without a text.
+
+        A rank stays as long as its text and `spreads` do; then there is another array, and the old one is as it was. Per new text O(log n), and
+        O(n) for many at once.
+        """
+        if self._unranked:
+            new = sorted(self._unranked)
+            if len(new) > len(self._ranked) or not self._place(new):
+                self._spread()
+            self._newest = frozenset(new)
+            self._unranked.clear()
         return self._ranks
 
-    def _place(self, text: bytes) -> bool:
-        """Give a text a rank between those of its neighbours; whether there is room."""
-        place = bisect.bisect_left(self._ranked, text)
-        below, above = (self._rank(other) for other in (place - 1, place))
-        rank = above - RANK_STEP if below is None else below + RANK_STEP if above is None else (below + above) // 2
-        if rank in {below, above} or abs(rank) > RANK_LIMIT:
-            return False
-        self._ranked.insert(place, text)
-        self._ranks[self._number_of[text]] = rank
+    def _place(self, texts: Sequence[bytes]) -> bool:
+        """Give texts, ascending, ranks between those of their neighbours; whether there is room."""
+        for place, group in itertools.groupby(texts, key=lambda text: bisect.bisect_left(self._ranked, text)):
+            own = [self._number_of[text] for text in group]
+            before, after = (self._ranked[max(0, each) : each + 1] for each in (place - 1, place))
+            below, above = (int(self._ranks[self._number_of[each[0]]]) if each else None for each in (before, after))
+            if below is None or above is None:
+                step = RANK_STEP
+            else:
+                step = (above - below) // (len(own) + 1)
+                if not self._newest.isdisjoint((*before, *after)):
+                    step = (above - below) // (len(own) << NEAR_BITS) or step
+            # As close to the newest as may be, of which one is a neighbour where steps are short.
+            first = (
+                below + step
+                if below is not None and (above is None or not self._newest.issuperset(after))
+                else (above or 0) - step * len(own)
+            )
+            if not step or first <= 0 or first + step * len(own) >= (1 << RANK_BITS) - 1:
+                return False
+            self._ranks[own] = first + step * np.arange(len(own))
+        if len(texts) > FEW:
+            self._ranked = sorted([*self._ranked, *texts])  # PERF: two ascending runs are merged
+        else:
+            for text in texts:
+                bisect.insort(self._ranked, text)
         return True
 
-    def _rank(self, place: int) -> Any:
-        """The rank of a text that has one, given its place among them; None outside."""
-        return int(self._ranks[self._number_of[self._ranked[place]]]) if 0 <= place < len(self._ranked) else None
-
     def _spread(self) -> None:
-        """Give all texts ranks, as far from each other as may be."""
+        """Give all texts ranks, far from each other, and as many again before and after them."""
         self._ranked = sorted(self._number_of)
-        step = min(RANK_STEP, RANK_LIMIT // len(self._ranked))
         numbers = [self._number_of[text] for text in self._ranked]
-        self._ranks[numbers] = np.arange(len(numbers)) * step
+        step = (1 << RANK_BITS - 2) // len(numbers)
+        self._ranks = np.zeros_like(self._ranks)
+        self._ranks[numbers] = (1 << RANK_BITS - 2) + step * np.arange(1, len(numbers) + 1)
+        self.spreads += 1
 
     # ------------------------------------------------------------------------------------------------------------------ giving back
 
@@ -178,8 +207,9 @@ class Texts:
     def keep(self, live: Iterable[Array]) -> None:
         """Forget all texts but those with these numbers."""
         kept = {number: self._text_of[number] for number in _distinct(live)}
-        self._text_of, self._number_of = kept, {text: number for number, text in kept.items()}
-        self._ranked, self._unranked, self._next = [], list(self._number_of), 0
+        self._ranks[list(self._text_of.keys() - kept.keys())] = 0
+        self._text_of, self._number_of, self._next = kept, {text: number for number, text in kept.items()}, 0
+        self._ranked, self._unranked = ([text for text in texts if text in self._number_of] for texts in (self._ranked, self._unranked))
         self._bytes = sum(TEXT_BYTES + len(text) for text in self._number_of)
 
     @property
@@ -224,6 +254,11 @@ def is_two_words(value: Expression) -> bool:
     """Whether a value is a decimal that may have more digits than one word holds."""
     kind = type_of(value)
     return bool(pa.types.is_decimal(kind) and kind.precision > ONE_WORD_DIGITS)
+
+
+def is_interned(value: Expression) -> bool:
+    """Whether a value is a text, or a decimal that may have more digits than one word holds: its order is that of no word of its own."""
+    return is_text(type_of(value)) or is_two_words(value)
 
 
 @record(slots=False)

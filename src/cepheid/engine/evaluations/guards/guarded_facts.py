@@ -13,15 +13,15 @@ import numpy as np
 
 from cepheid.automata.registers import Compares, Elapsed, Now, reads
 from cepheid.engine.evaluations.uncompiled.guarded_values import COMPARISONS
-from cepheid.engine.letters.encoded import is_two_words
 from cepheid.engine.letters.values import INTEGERS
-from cepheid.logical.types import type_of
-from cepheid.schema import is_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cepheid.automata.regions import Region
     from cepheid.automata.registers import Test
     from cepheid.engine.letters.encoded import Values
+    from cepheid.logical.plan import Expression
 
 Array = np.ndarray[Any, Any]
 
@@ -49,13 +49,13 @@ class Facts:
         """Whether events with these bits can be in a region."""
         return all(bool(facts >> self._tests[test] & 1) is truth for test, truth in region.literals if not reads(test))
 
-    def of(self, values: Values) -> Array:
-        """The bits of each event (uint64). O(events), for each test."""
+    def of(self, values: Values, words: Callable[[Expression], Array]) -> Array:
+        """The bits of each event (uint64); words: gives those by which a value is compared. O(events), for each test."""
         found: Array = np.zeros(len(values), np.uint64)
         for test, bit in self._tests.items():
             assert isinstance(test, Compares | Elapsed)
             assert isinstance(test.before, Now)
-            before, now = values.encoded(test.before.value), values.encoded(test.now)
+            before, now = words(test.before.value), words(test.now)
             if isinstance(test, Compares):
                 holds: Array = np.asarray(COMPARISONS[test.operator](before, now), np.bool_)
             else:
@@ -70,8 +70,4 @@ class Facts:
 
 
 def _is_of_words(test: Test) -> bool:
-    if not isinstance(test, Compares | Elapsed) or not isinstance(test.before, Now):
-        return False
-    ordered = isinstance(test, Elapsed) or test.operator not in {"=", "!="}
-    both = (test.before.value, test.now)
-    return not any(is_two_words(value) or (ordered and is_text(type_of(value))) for value in both)
+    return isinstance(test, Compares | Elapsed) and isinstance(test.before, Now)

@@ -19,8 +19,21 @@ from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS,
 from cepheid.engine.evaluations.counts.counting import wider
 from cepheid.engine.evaluations.graph.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK
 from cepheid.engine.evaluations.guards.guarded_cells import check
+from cepheid.engine.evaluations.guards.guarded_ranks import Ranks, numbers_in, numbers_of_stable
 from cepheid.engine.evaluations.guards.guarded_sets import FIRST_ROOM, Sets, values_of
-from cepheid.engine.evaluations.guards.guarded_tables import CELL, MACRO_BITS, MACROS_MASK, GuardTables, RepeatsError, UnknownError
+from cepheid.engine.evaluations.guards.guarded_tables import (
+    APART,
+    CELL,
+    FORM_BITS,
+    MACRO_BITS,
+    MACROS_MASK,
+    NODE,
+    RANKED,
+    GuardTables,
+    Put,
+    RepeatsError,
+    UnknownError,
+)
 from cepheid.engine.evaluations.spread import spread
 from cepheid.engine.evaluations.uncompiled import guarded as twin
 from cepheid.engine.evaluations.uncompiled.guarded_output import Distinct
@@ -39,8 +52,11 @@ if TYPE_CHECKING:
     from cepheid.automata.program import Program
     from cepheid.engine.evaluations.base import Bounds, HasBytes
     from cepheid.engine.evaluations.events import Events
+    from cepheid.engine.evaluations.guards.guarded_ranks import Words
+    from cepheid.engine.letters.encoded import Values
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
+    from cepheid.logical.plan import Expression
 
 CODE_LIMIT = 1 << 16
 """Different letters that the tables hold; past it they are forgotten and learned anew."""
@@ -123,6 +139,7 @@ class GuardedRun(BlockRun):
         self._flatten()
         self._shapes = tables.shape_table
         self._sets = Sets(tables.form_table, tables.program_table, room=sizes.sets if any(tables.sets) else 0)
+        self._ranks = Ranks([value.value for value in tables.columns if isinstance(value, Put)])
         self._lacked = (0, 0)
         self._key: Array = np.zeros(1 + max(tables.shape_width, tables.slots), np.int64)
         self._order: Array = np.zeros(4, np.int64)
@@ -205,16 +222,32 @@ class GuardedRun(BlockRun):
             if values is None or any(value not in values.layout.places for value in wanted):
                 self.program.automaton.alphabet.refuse_guards("events without values")
             assert values is not None
-            self._values, apart, beside = _flat(values.words)
+            made = self._made(values) if self.tables.ranked else {}
+            words = np.column_stack([values.words.view(np.int64), *made.values()]).view(np.uint64) if made else values.words
+            self._values, apart, beside = _flat(words)
             self._set("event_words", apart)
-            firsts = [values.layout.places[value].start for value in wanted]
-            nulls = [values.layout.null_bits[value] if values.nullable else (0, 0) for value in wanted]
-            columns = [(first * beside, null * beside, int(bit)) for first, (null, bit) in zip(firsts, nulls, strict=True)]
+            behind = {value: values.words.shape[1] + number for number, value in enumerate(made)}
+            columns = []
+            for value in self.tables.columns:
+                own = value.value if isinstance(value, Put) else value
+                place = behind.get(value, values.layout.places[own].start)
+                null, bit = values.layout.null_bits[own] if values.nullable else (0, 0)
+                columns.append((place * beside, null * beside, int(bit)))
             self._columns = np.array(columns, np.uint64).view(np.int64).reshape(-1)
             if self.tables.facts.bits:
-                facts = self.tables.facts.of(values) << np.uint64(self.program.bits)
+                facts = self.tables.facts.of(values, lambda value: made[value] if value in made else values.encoded(value)) << np.uint64(
+                    self.program.bits
+                )
                 return self.codes.begin(events.letters.astype(np.uint64) | facts)
         return self.codes.begin(events.letters)
+
+    def _made(self, values: Values) -> dict[Expression | Put, Array]:
+        """Of texts, and of decimals of two words, the words in their order, and those that sets have; by these what is kept goes on."""
+        made = self._ranks.read(values)
+        moved = self._ranks.moved(lambda: self._kept_words(self._entries(super(GuardedRun, self).dump())[1]))
+        if moved is not None:
+            self._move(moved)
+        return made
 
     @property
     def matches(self) -> int:
@@ -321,8 +354,10 @@ class GuardedRun(BlockRun):
     def dump(self) -> dict[str, bytes]:
         """The live state of all partitions as named sections, little-endian; the evaluation is unchanged. Linear in the blocks."""
         sections = {**super().dump(), "guarded_macros": self._macros}
+        cells = self._entries(sections)[1]
+        if self.tables.ranked:
+            sections["guarded_ranks"] = self._ranks.dump(self._kept_words(cells))
         if any(self.tables.sets):
-            cells = self._entries(sections)[1]
             words = [cells[chosen, self.tables.values_at + slot] for _, slot, chosen in self._keeping(cells, self.tables.sets)]
             sections["guarded_sets"] = self._sets.dump(np.unique(np.concatenate(words)))
         return sections
@@ -349,6 +384,8 @@ class GuardedRun(BlockRun):
         cells = self.store.words[places[:, None] + np.arange(self.store.layout.rings[1].width)]
         newest = self.store.plain(held)[:, GREATEST + 2 * macros :]
         check(cells, owner, self.store.lines(held, 1)[:, :2], newest, self.tables)
+        if self.tables.ranked:
+            self._ranks.load(sections["guarded_ranks"], self._kept_words(cells))
 
     def _check(self, words: Array, entries: list[Array]) -> None:
         del entries  # they are looked at in `_restore`
@@ -359,10 +396,56 @@ class GuardedRun(BlockRun):
     def texts_in(self, sections: Mapping[str, Any]) -> Array:
         """The numbers of texts that what `dump` gave speaks of, in any order (int64)."""
         cells, found = self._entries(sections)[1], [np.zeros(0, np.int64)]
-        for number, slot, chosen in self._keeping(cells, self.tables.texts):
+        ranked = self.tables.ranked
+        for number, slot, chosen in self._keeping(cells, self.tables.interned):
             own = cells[chosen & (cells[:, CELL.index("nulls")] >> slot & 1 == 0), self.tables.values_at + slot]
-            found.append(values_of(sections["guarded_sets"], own) if slot in self.tables.sets[number] else own)
-        return np.unique(np.concatenate(found))
+            if slot in self.tables.sets[number]:
+                own = values_of(sections["guarded_sets"], own)
+                found.append(numbers_of_stable(own) if ranked else own)
+            elif not ranked:
+                found.append(own)
+        return np.unique(np.concatenate([*found, *([numbers_in(sections["guarded_ranks"])] if ranked else [])]))
+
+    # ------------------------------------------------------------------------------------------------ texts in their order
+
+    def _kept_words(self, cells: Array) -> Array:
+        """What cells have in the slots of texts, and of decimals of two words, but for sets; and what they compute with."""
+        form = cells[:, CELL.index("kind")] >> FORM_BITS
+        computed = [
+            cells[form == number, CELL.index("bounds") + 2 * place]
+            for number, (_, tests) in enumerate(self.tables.forms)
+            for place, test in enumerate(tests)
+            if test & RANKED and test & APART
+        ]
+        places = (
+            (chosen, slot) for number, slot, chosen in self._keeping(cells, self.tables.interned) if slot not in self.tables.sets[number]
+        )
+        return np.concatenate([np.zeros(0, np.int64), *computed, *(cells[chosen, self.tables.values_at + slot] for chosen, slot in places)])
+
+    def _move(self, words: Words) -> None:
+        """Write what cells keep, the ends of trees and bounds anew, as the texts have got other ranks. O(cells)."""
+        tables, held = self.tables, self.store.held_rows
+        places = self.store.places(held, 1)[1]
+        at = places[:, None] + np.arange(self.store.layout.rings[1].width)
+        cells = self.store.words[at]
+        ends: list[tuple[Array, int]] = []
+        for number, slot, chosen in self._keeping(cells, tables.interned):
+            if slot in tables.sets[number]:
+                continue
+            value = tables.values_at + slot
+            cells[chosen, value] = words.least(cells[chosen, value])
+            for place, shape in enumerate(tables.shapes[number]):
+                if slot in shape.slots:
+                    first = tables.first_node + tables.node_width * place + NODE.index("ends")
+                    ends.append((chosen, first + 2 * shape.slots.index(slot)))
+        form = cells[:, CELL.index("kind")] >> FORM_BITS
+        for number, (_, tests) in enumerate(tables.forms):
+            ends += [(form == number, CELL.index("bounds") + 2 * place) for place, test in enumerate(tests) if test & RANKED]
+        for chosen, place in ends:
+            cells[chosen, place] = words.least(cells[chosen, place])
+            cells[chosen, place + 1] = words.greatest(cells[chosen, place + 1])
+        self.store.words[at] = cells
+        self.store.words[self.store.offsets[held] + TABLED] = -1  # lists are found by these words, too
 
     # ------------------------------------------------------------------------------------------------ sets of values
 

@@ -22,11 +22,10 @@ from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, SHOWN
 from cepheid.engine.evaluations.guards.guarded_facts import Facts
 from cepheid.engine.evaluations.uncompiled.guarded_indexes import ALL, ORDER, Question
 from cepheid.engine.evaluations.uncompiled.guarded_values import plain_constant
-from cepheid.engine.letters.encoded import ONE_WORD_DIGITS, is_two_words, ordered_bits
-from cepheid.logical.plan import Derived, Index, Literal, Time
-from cepheid.logical.types import NEGATED, type_of
+from cepheid.engine.letters.encoded import is_interned, is_two_words, ordered_bits
+from cepheid.logical.plan import Apply, Derived, Index, Literal, Time, walk
+from cepheid.logical.types import FLIPPED, NEGATED, type_of
 from cepheid.records import record
-from cepheid.schema import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -64,10 +63,11 @@ LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = (1 << 16) - 1, 16, (1 << 8) - 1, 24
 UNMARKED = LABELS
 """In the place of a label: the cell is no event of a match; what it goes on from has been moved by an event that is not marked."""
 
-OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE = 1, 2, 4, 8, 16
+OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE, RANKED = 1, 2, 4, 8, 16, 32
 """What a test wants: values outside of its bounds pass it; NULL passes it. Or it computes: its program stands where it has a place, from the end of
 the words that begin with the forms. Or the slot has a set, and the value of the event is to differ from all its values. Of both OUTSIDE passes what
-does not hold. Or it wants nothing, and is there for another value of the event that the test before it computes with."""
+does not hold. Or it wants nothing, and is there for another value of the event that the test before it computes with. RANKED: its bounds, or the
+value, are words that `Ranks` makes; that is nothing to the kernel."""
 
 APART = COMPUTED | AMONG | BESIDE
 """Tests of which no tree over the values of a slot knows anything."""
@@ -221,9 +221,10 @@ class GuardTables:
 
     macros: by number; 0 is the initial one, the others are in the order of their configurations, which is that in which they are asked.
     shapes: of each macro state. forms: what is asked of entries, but for the values. slots: the values that a cell keeps. tests: those that one
-    region asks at most. columns: number of each value of an event. values_at, first_node: where a cell has its values and its first node. passes:
-    whether unmarked moves make cells. places: where there are parts, of each label (see PART_BITS). repeats: whether a match may be found in several
-    ways.
+    region asks at most. columns: number of each value of an event, and of what is put into sets, where that is another word. values_at, first_node:
+    where a cell has its values and its first node. passes: whether unmarked moves make cells. places: where there are parts, of each label (see
+    PART_BITS). repeats: whether a match may be found in several ways. ranked: whether `Ranks` makes words for texts and decimals of two words.
+    interned: of each macro state the slots that hold such.
     """
 
     passes = False
@@ -233,7 +234,8 @@ class GuardTables:
         self.program = program
         self.regions = Regions(program.automaton)
         self.facts = Facts(most=LETTER_BITS - program.bits)
-        self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(program.asked)}
+        self.ranked = _is_ranked(program)
+        self.columns: Mapping[Expression | Put, int] = {value: number for number, value in enumerate(_columns(program, ranked=self.ranked))}
         asked: dict[Macro, set[Ask]] = {}
         self._asks = asked
         written: dict[tuple[Macro, int], set[Source]] = {}
@@ -267,7 +269,7 @@ class GuardTables:
         self.forms: list[Form] = sorted({(0, ()), *(self._form(macro, ask) for macro, asks in asked.items() for ask in asks)})
         self.tests = max(len(tests) for _, tests in self.forms)
         self.sets = _sets(written, self.macros, self.regions)
-        self.texts = _reached(written, self.macros, _is_of_text)
+        self.interned = _reached(written, self.macros, _is_interned)
         every = [shape for shapes in self.shapes for shape in shapes]
         tested = max((len(shape.slots) for shape in every), default=0)
         if tested > TESTED:
@@ -292,7 +294,7 @@ class GuardTables:
         tests = _tests(question, several, self.regions.plural(macro))
         if tests is None:
             return None
-        equal = tuple(zip(question.shape.equals, map(_word, question.equal), strict=True))
+        equal = tuple(zip(question.shape.equals, question.equal, strict=True))
         carried = {slot for term in region.made for slot in reads(term)} - dict(equal).keys()
         return Ask(equal, tests, tuple(sorted(carried)))
 
@@ -315,7 +317,10 @@ class GuardTables:
         place = next(place for place, shape in enumerate(shapes) if _answers(shape, ask.shape))
         slots = shapes[place].slots
         places = (slots.index(test.slot) if not test.apart else self.programs.get(test.program, 0) for test in ask.tests)
-        return place, tuple(test.flags | test.slot << SLOT_BITS | at << PLACE_BITS for test, at in zip(ask.tests, places, strict=True))
+        flags = (test.flags | RANKED * (self.ranked and not test.flags & AMONG and is_interned(test.now)) for test in ask.tests)
+        return place, tuple(
+            flag | test.slot << SLOT_BITS | at << PLACE_BITS for flag, test, at in zip(flags, ask.tests, places, strict=True)
+        )
 
     # ------------------------------------------------------------------------------------------------ letters
 
@@ -364,7 +369,9 @@ class GuardTables:
         else:
             form = self.forms.index(self._form(macro, ask))
             equals = self._operands(tuple(self.columns[value] for _, value in ask.equal))
-        tests = [number for test in ask.tests for number in (self.columns[test.now], test.lower, test.upper)]
+        tests = [
+            number for test in ask.tests for number in (self._column(test.now, of_set=bool(test.flags & AMONG)), test.lower, test.upper)
+        ]
         tests += [0] * (3 * self.tests - len(tests))
         lasting = self.lasting(macro, ask)
         final = region.final and region.label is not None
@@ -384,8 +391,12 @@ class GuardTables:
             case int() as slot:
                 return -1 - slot
             case (how, slot, own):
-                return -1 - (slot | MADE[how] << HOW_BITS | self.columns[own] << COLUMN_BITS)
+                return -1 - (slot | MADE[how] << HOW_BITS | self._column(own, of_set=how in {"set", "one"}) << COLUMN_BITS)
         return self.columns[value]
+
+    def _column(self, value: Expression, *, of_set: bool) -> int:
+        """The number of a value of the event as it is, or as sets have it."""
+        return self.columns[Put(value) if of_set and self.ranked and is_interned(value) else value]
 
     def _chained(self, rows: Sequence[tuple[int, ...]]) -> int:
         """Put rows into the table, one leading to the next; the place of the first, -1 without any."""
@@ -482,15 +493,13 @@ def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterato
     for place in places:
         match region.made[place]:
             case Now(value=value):
-                yield _word(value)
+                yield value
             case Before(register=slot):
                 yield equal.get(slot, slot)
             case Gathered(how=how, before=Before(register=slot), value=value) if how in MADE:
-                if is_text(type_of(value)) and how in {"max", "min"}:
-                    raise UnknownError("the order of texts is asked")
-                yield how, slot, _word(value)
+                yield how, slot, value
             case Gathered(how="set", before=None, value=value):
-                yield "one", 0, _word(value)
+                yield "one", 0, value
             case Gathered():
                 raise UnknownError("values of one event are gathered twice")
             case _:
@@ -531,16 +540,27 @@ def _sets(written: Mapping[tuple[Macro, int], set[Source]], macros: Sequence[Mac
     return sets
 
 
-def _is_of_text(source: Source) -> bool:
-    """Whether a source is a text of the event."""
-    return not isinstance(source, tuple) and is_text(type_of(source.value if isinstance(source, Put) else source))
+def _is_ranked(program: Program) -> bool:
+    """Whether a program compares decimals of two words, or asks for the order of texts."""
+    ordered: list[Expression] = []
+    for test in (guard.test for guard in program.automaton.alphabet.guards):
+        match test:
+            case Compares(operator=operator, now=now) if operator not in {"=", "!="}:
+                ordered.append(now)
+            case Computes(condition=condition):
+                parts = (part for part in walk(condition) if isinstance(part, Apply) and part.operator in FLIPPED.keys() - {"=", "!="})
+                ordered += [part.arguments[0] for part in parts]
+    return any(map(is_two_words, program.asked)) or any(map(is_interned, ordered))
 
 
-def _word(value: Expression) -> Expression:
-    """A value that is one word."""
-    if is_two_words(value):
-        raise UnknownError(f"decimals of more than {ONE_WORD_DIGITS} digits are compared")
-    return value
+def _columns(program: Program, *, ranked: bool) -> list[Expression | Put]:
+    """The values of an event that a run reads, in the order of their numbers; ranked: see `GuardTables`."""
+    return [*program.asked, *(map(Put, filter(is_interned, program.asked)) if ranked else ())]
+
+
+def _is_interned(source: Source) -> bool:
+    """Whether a source is a text, or a decimal of two words, of the event."""
+    return not isinstance(source, tuple) and is_interned(source.value if isinstance(source, Put) else source)
 
 
 def _shapes(asks: Iterable[Ask]) -> list[Shape]:
@@ -575,7 +595,7 @@ def _tests(question: Question, several: frozenset[int], plural: frozenset[int]) 
             case Elapsed(before=Before(register=slot), now=now, interval=interval), truth if slot not in several:
                 ages.setdefault((slot, now), []).append((interval, truth))
             case Compares(before=Before(register=slot), operator="!=", now=now), truth:
-                found.append(Test(slot, AMONG | (0 if truth else OUTSIDE), _word(now), 0, 0))
+                found.append(Test(slot, AMONG | (0 if truth else OUTSIDE), now, 0, 0))
             case Computes(condition=condition, operands=operands), truth if not several.intersection(*map(reads, dict(operands).values())):
                 found.append(_computed(condition, dict(operands), truth))
             case _:
@@ -587,16 +607,14 @@ def _tests(question: Question, several: frozenset[int], plural: frozenset[int]) 
         if spans is None and not nulls:
             return None
         # Where no age is such, NULL alone passes.
-        found += [Test(slot, flags | nulls, _word(now), lower, upper) for flags, lower, upper in spans or [(0, MOST, LEAST)]]
+        found += [Test(slot, flags | nulls, now, lower, upper) for flags, lower, upper in spans or [(0, MOST, LEAST)]]
     found.sort(key=lambda test: (test.slot, test.flags, test.lower, test.upper, test.program))
     return tuple(part for test in found for part in (test, *(Test(0, BESIDE, value, 0, 0) for value in test.more)))
 
 
 def _comparison(slot: int, operator: str, now: Expression, truth: bool) -> Test:  # noqa: FBT001
     operator = operator if truth else NEGATED[operator]
-    if is_text(type_of(now)) and operator not in {"=", "!="}:
-        raise UnknownError("the order of texts is asked")
-    return Test(slot, (OUTSIDE if operator == "!=" else 0) | (0 if truth else NULLS), _word(now), *OFFSETS[operator])
+    return Test(slot, (OUTSIDE if operator == "!=" else 0) | (0 if truth else NULLS), now, *OFFSETS[operator])
 
 
 def _computed(condition: Expression, operands: Mapping[Expression, Term], truth: bool) -> Test:  # noqa: FBT001
