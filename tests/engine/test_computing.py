@@ -144,7 +144,7 @@ def test_they_have_the_matches_of_the_definition(pattern: str) -> None:
             recognizer = asked.recognizer(events.schema, snapshot=recognizer.snapshot())
         assert answer([*found, *recognizer.flush()]) == wanted, (text, events.to_pylist())
         cases.seen["matched"] += bool(wanted)
-        # Only what compares each event with several of a variable is a correlation.
+        # Only what reads several values of several events is a correlation.
         assert pattern == "sets" or "not compiled" not in str(asked.explain(schema=events.schema)), text
 
 

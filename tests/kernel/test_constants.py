@@ -110,7 +110,7 @@ OTHERS = {
     | {name: getattr(guarded_tables, name) for name in ("LABELS", "UNMARKED", "MACRO_BITS", "MACROS_MASK", "FORM_BITS")}
     | {
         name: getattr(guarded_tables, name)
-        for name in ("OUTSIDE", "NULLS", "COMPUTED", "BESIDE", "APART", "SLOT_BITS", "PLACE_BITS", "HOW_BITS", "COLUMN_BITS")
+        for name in ("OUTSIDE", "NULLS", "COMPUTED", "AMONG", "BESIDE", "APART", "SLOT_BITS", "PLACE_BITS", "HOW_BITS", "COLUMN_BITS")
     }
     | {name: getattr(guarded_tables, name) for name in ("REAL", "SOURCE_BITS", "SOURCE_MASK")}
     | {f"FROM_{name.upper()}": place for place, name in enumerate(guarded_tables.SOURCES) if name != "constant"}

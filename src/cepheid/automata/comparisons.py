@@ -10,12 +10,14 @@ says of one variable alone is a comparison too: with TRUE, which stands for the 
 A condition over more variables is computed as a whole.
 
 For every choice of events one alternative holds, not one alternative for every choice. So one event of each variable must be compared
-(`are_single`).
+(`are_single`). Where there are more, sets of values are kept, and a condition is computed for each of these, if it reads one of each variable
+(`of_sets`).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -107,6 +109,18 @@ def alternatives(correlation: Correlation) -> list[frozenset[Atom]] | None:
     elif len(both) <= 2 or correlation.top > 0:
         return None
     return _computed(condition, positive=True)
+
+
+def of_sets(correlation: Correlation) -> list[frozenset[Atom]] | None:
+    """The same where several events of a variable are asked: a condition that computes with one value of each of two variables.
+
+    Not under prev: sets of each iteration give too many macro states.
+    """
+    both, condition = correlation.variables, correlation.condition
+    if len(both) != 2 or not correlation.levels[0] or not isinstance(condition, Apply) or any(previous for _, previous in both):
+        return None
+    found = [value for value in operands(condition) or () if variables(value)]
+    return [frozenset([condition])] if len(found) == len(both) else None
 
 
 def _alternatives(condition: Expression, both: frozenset[Variable], *, positive: bool) -> list[frozenset[Atom]] | None:
@@ -237,7 +251,8 @@ class Comparison:
 class Computation:
     """A condition that computes with one event of each of its variables. registers, upcoming, top: as in `Comparison`, by operand.
 
-    operands: each with its variable, None of a constant. Of one variable it is any condition, which is asked of each of its events alone.
+    operands: each with its variable, None of a constant. Of one variable it is any condition, which is asked of each of its events alone. single:
+    whether one event of each is asked; else there are two variables with an operand each, and sets of their values.
     """
 
     condition: Apply
@@ -245,24 +260,34 @@ class Computation:
     registers: Mapping[Expression, int]
     upcoming: Mapping[Expression, int]
     top: int
+    single: bool
 
     def program(self, actions: frozenset[Action], _together: frozenset[Variable]) -> tuple[list[Test], list[Store]]:
         """What a transition with such actions asks, and what it stores."""
         held = _begun(self.registers, self.upcoming, actions, self.top)
         tests: list[Test] = []
         for variable in marked(actions):
-            held |= {register: Now(localize(value)) for value, register in self.registers.items() if self.operands[value] == variable}
-            terms = [(value, held[self.registers[value]] if own else Now(value)) for value, own in self.operands.items()]
-            there = tuple((value, term) for value, term in terms if term is not None)
-            if len(terms) == 1:
+            if len(self.operands) == 1:
                 tests.append(Compares(Now(localize(self.condition)), "=", TRUE))
-            elif len(there) == len(terms):
-                tests.append(Computes(self.condition, there))
+                continue
+            terms = [
+                [Now(localize(value))] if own in {variable, None} else list(_apart(held[self.registers[value]]))
+                for value, own in self.operands.items()
+            ]
+            tests += [Computes(self.condition, tuple(zip(self.operands, each, strict=True))) for each in itertools.product(*terms)]
+            held |= {
+                register: self._kept(value, held[register])
+                for value, register in self.registers.items()
+                if self.operands[value] == variable
+            }
         for value, register in self.upcoming.items():
             own = self.operands[value]
             if own and (KEEP, own[0]) in actions:
-                held[register] = Now(localize(value))
+                held[register] = self._kept(value, held[register])
         return tests, [Store(register, term) for register, term in held.items() if term != Before(register)]
+
+    def _kept(self, value: Expression, before: Term | None) -> Term:
+        return Now(localize(value)) if self.single else Gathered("set", before, localize(value))
 
 
 def _begun(registers: Mapping[Key, int], upcoming: Mapping[Key, int], actions: frozenset[Action], top: int) -> dict[int, Term | None]:
@@ -277,17 +302,24 @@ def _begun(registers: Mapping[Key, int], upcoming: Mapping[Key, int], actions: f
 
 
 def _asked(held: Term | None, operator: str | Interval, now: Expression) -> Iterator[Test]:
-    """`held operator now`, for each value that is held: what was there before the event and the event itself are asked apart."""
-    match held:
-        case Gathered(before=before, value=value):
-            yield from _asked(before, operator, now)
-            yield from _asked(Now(value), operator, now)
-        case Before() | Now() if isinstance(operator, str):
-            yield Compares(held, operator, now)
-        case Before() | Now():
+    """`held operator now`, for each value that is held."""
+    for each in _apart(held):
+        if isinstance(operator, str):
+            yield Compares(each, operator, now)
+        else:
             own = _flipped(operator)
             assert isinstance(own, Interval)
-            yield Elapsed(held, now, own)
+            yield Elapsed(each, now, own)
+
+
+def _apart(held: Term | None) -> Iterator[Term]:
+    """What was there before the event, and the event itself."""
+    match held:
+        case Gathered(before=before, value=value):
+            yield from _apart(before)
+            yield Now(value)
+        case Before() | Now():
+            yield held
 
 
 def are_single(moves: Iterable[tuple[Transition, frozenset[Action]]], initial: int, variables: Iterable[Variable], top: int) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from cepheid.automata.comparisons import Comparison, Computation, alternatives, are_single, sides
+from cepheid.automata.comparisons import Comparison, Computation, alternatives, are_single, of_sets, sides
 from cepheid.automata.computing import operands
 from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, NEXT, Correlation, variables
 from cepheid.automata.fragment import Pending, all_pending
@@ -131,12 +131,14 @@ def completed(guards: Guards, body: Fragment, pending: Pending, scope: Pattern) 
     own = sides(correlation.condition) if correlation.levels[0] else None
     options = [frozenset([own])] if own else alternatives(correlation)
     acted = [(move, _actions(move, pending)) for move in body.moves]
-    if options is None or not (own or are_single(acted, body.initial, correlation.variables, correlation.top)):
+    single = own is None and options is not None and are_single(acted, body.initial, correlation.variables, correlation.top)
+    options = options if own or single else of_sets(correlation)
+    if options is None:
         guards.correlations[pending.register] = correlation
         asks, kept = _may_complete(body, pending), _may_be_completed(body, pending)
         return body.changed(lambda move: _keeping(guards, move, pending, kept(move), asks=asks(move)))
     comparisons = {
-        each: _comparison(guards, each, correlation.top, single=own is None) for option in options for each in sorted(option, key=repr)
+        each: _comparison(guards, each, correlation.top, single=single) for option in options for each in sorted(option, key=repr)
     }
     together = {
         variable: _unmarked(body, pending, side.other)
@@ -160,7 +162,9 @@ def _comparison(guards: Guards, atom: Atom, top: int, *, single: bool) -> Compar
     """A comparison with registers of its own."""
     if isinstance(atom, Apply):
         computed = {value: next(iter(variables(value)), None) for value in operands(atom) or ()}
-        return Computation(atom, computed, *_registers(guards, [(value, value, own) for value, own in computed.items() if own]), top)
+        return Computation(
+            atom, computed, *_registers(guards, [(value, value, own) for value, own in computed.items() if own]), top, single
+        )
     return Comparison(dict(atom), *_registers(guards, [(own, side.value, own) for own, side in atom]), top, single)
 
 

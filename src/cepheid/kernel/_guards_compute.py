@@ -51,11 +51,14 @@ def holds(
     w: cython.Py_ssize_t,
     program: cython.Py_ssize_t,
     at: cython.Py_ssize_t,
+    member: cython.longlong,
+    no_member: cython.int,
 ) -> cython.int:
     """Whether the result of the program at `program` of `forms` is true, for the entry at w and an event.
 
-    at: where the event's values stand, each with whether it is NULL. A result is whole or real, as a step says; a condition is whole, and 0 where it
-    is not true. A result that overflows is NULL, and so is that of a division by zero, and what is computed with NULL.
+    at: where the event's values stand, each with whether it is NULL. member, no_member: a value of a set, and whether it is NULL. A result is whole
+    or real, as a step says; a condition is whole, and 0 where it is not true. A result that overflows is NULL, and so is that of a division by zero,
+    and what is computed with NULL.
     """
     most: cython.longlong = 0x7FFFFFFFFFFFFFFF
     least: cython.longlong = -most - 1
@@ -95,6 +98,9 @@ def holds(
             depth -= 1
             other = pushed[depth]
             lacking = (pushed_nulls >> depth) & 1
+        elif source == FROM_MEMBER:
+            other = member
+            lacking = no_member
         elif source == FROM_NOTHING:
             lacking = 1
         else:
@@ -225,6 +231,26 @@ def holds(
             if null == 0:
                 whole = remainder(whole, other)
     return null == 0 and whole != 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def all_hold(
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    values: cython.Py_ssize_t,
+    w: cython.Py_ssize_t,
+    program: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    s: cython.Py_ssize_t,
+) -> cython.int:
+    """Whether a program holds, as above, for each value of the set at s."""
+    k: cython.Py_ssize_t = 0
+    for k in range(forms[s + V_SIZE] >> 1):
+        if holds(words, forms, values, w, program, at, forms[s + V_VALUES + k], 0) == 0:
+            return 0
+    return (forms[s + V_SIZE] & 1) == 0 or holds(words, forms, values, w, program, at, 0, 1) != 0
 
 
 @cython.cfunc

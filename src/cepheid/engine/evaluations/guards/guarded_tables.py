@@ -65,9 +65,10 @@ UNMARKED = LABELS
 
 OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE, RANKED = 1, 2, 4, 8, 16, 32
 """What a test wants: values outside of its bounds pass it; NULL passes it. Or it computes: its program stands where it has a place, from the end of
-the words that begin with the forms. Or the slot has a set, and the value of the event is to differ from all its values. Of both OUTSIDE passes what
-does not hold. Or it wants nothing, and is there for another value of the event that the test before it computes with. RANKED: its bounds, or the
-value, are words that `Ranks` makes; that is nothing to the kernel."""
+the words that begin with the forms. Or the slot has a set, and the value of the event is to differ from all its values; or what is computed is to
+hold for all of them. Of these OUTSIDE passes what does not hold. Or it wants nothing, and is there for another value of the event that the test
+before it computes with. RANKED: its bounds, or the value, are words that `Ranks` makes; that is nothing to the kernel. What is AMONG or beside such a
+test has words as sets have them."""
 
 APART = COMPUTED | AMONG | BESIDE
 """Tests of which no tree over the values of a slot knows anything."""
@@ -82,8 +83,9 @@ OPERATIONS = (
 REAL, SOURCE_BITS, SOURCE_MASK = 32, 6, 7
 """Of a step the bit that says that numbers are doubles, and where it has its source, one of SOURCES, in bits."""
 
-SOURCES = ("nothing", "pushed", "slot", "now", "constant")
-"""What a step computes with: the number behind it is a slot, how many of the event's values come before this one, or a constant. Nothing is NULL."""
+SOURCES = ("nothing", "pushed", "member", "slot", "now", "constant")
+"""What a step computes with: the number behind it is a slot, how many of the event's values come before this one, or a constant. Nothing is NULL. A
+member is that of the set that the test asks."""
 
 SLOT_BITS, PLACE_BITS = 8, 16
 """Where a test has its slot, and the place of this slot among those that its index has tested, in bits."""
@@ -596,8 +598,8 @@ def _tests(question: Question, several: frozenset[int], plural: frozenset[int]) 
                 ages.setdefault((slot, now), []).append((interval, truth))
             case Compares(before=Before(register=slot), operator="!=", now=now), truth:
                 found.append(Test(slot, AMONG | (0 if truth else OUTSIDE), now, 0, 0))
-            case Computes(condition=condition, operands=operands), truth if not several.intersection(*map(reads, dict(operands).values())):
-                found.append(_computed(condition, dict(operands), truth))
+            case Computes(condition=condition, operands=operands) as test, truth if len(sets := reads(test) & several) <= 1:
+                found.append(_computed(condition, dict(operands), sets, truth))
             case _:
                 raise UnknownError("several events are compared at once")
     for (slot, now), intervals in ages.items():
@@ -609,7 +611,7 @@ def _tests(question: Question, several: frozenset[int], plural: frozenset[int]) 
         # Where no age is such, NULL alone passes.
         found += [Test(slot, flags | nulls, now, lower, upper) for flags, lower, upper in spans or [(0, MOST, LEAST)]]
     found.sort(key=lambda test: (test.slot, test.flags, test.lower, test.upper, test.program))
-    return tuple(part for test in found for part in (test, *(Test(0, BESIDE, value, 0, 0) for value in test.more)))
+    return tuple(part for test in found for part in (test, *(Test(0, BESIDE | test.flags & AMONG, value, 0, 0) for value in test.more)))
 
 
 def _comparison(slot: int, operator: str, now: Expression, truth: bool) -> Test:  # noqa: FBT001
@@ -617,8 +619,8 @@ def _comparison(slot: int, operator: str, now: Expression, truth: bool) -> Test:
     return Test(slot, (OUTSIDE if operator == "!=" else 0) | (0 if truth else NULLS), now, *OFFSETS[operator])
 
 
-def _computed(condition: Expression, operands: Mapping[Expression, Term], truth: bool) -> Test:  # noqa: FBT001
-    """A test that computes."""
+def _computed(condition: Expression, operands: Mapping[Expression, Term], sets: frozenset[int], truth: bool) -> Test:  # noqa: FBT001
+    """A test that computes; sets: the slot with a set, if there is one."""
     own = list(dict.fromkeys(term.value for term in operands.values() if isinstance(term, Now)))
     found = steps(condition)
     assert found is not None
@@ -627,14 +629,15 @@ def _computed(condition: Expression, operands: Mapping[Expression, Term], truth:
         source, number = ("pushed" if step.popped else "nothing"), step.ahead
         match operands.get(step.value, step.value) if step.value is not None else None:
             case Before(register=slot):
-                source, number = "slot", slot
+                source, number = ("member", 0) if slot in sets else ("slot", slot)
             case Now(value=value):
                 source, number = "now", own.index(value)
             case Literal() as constant if constant.value is not None:
                 source, number = "constant", _constant(constant)
         program += [OPERATIONS.index(step.operator) | REAL * step.real | SOURCES.index(source) << SOURCE_BITS, number]
     now, *more = own
-    return Test(0, COMPUTED | (0 if truth else OUTSIDE), now, 0, 0, tuple(program), tuple(more))
+    flags = COMPUTED | (AMONG if sets else 0) | (0 if truth else OUTSIDE)
+    return Test(min(sets, default=0), flags, now, 0, 0, tuple(program), tuple(more))
 
 
 def _constant(constant: Literal) -> int:

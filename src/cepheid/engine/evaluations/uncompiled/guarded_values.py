@@ -7,6 +7,7 @@ A value is a Python value that compares with others of its expression: bool, int
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 import re
 from decimal import Decimal
@@ -107,7 +108,9 @@ class Evaluator:
                 first, last = self.value(before, slots), self.now(now)
                 return first is not None and last is not None and last - first in interval
             case Computes(condition=condition, operands=operands):
-                return bool(_computed(condition, {value: self.value(term, slots) for value, term in operands}))
+                values = [self.value(term, slots) for _, term in operands]
+                choices = itertools.product(*(value if isinstance(value, Several) else (value,) for value in values))
+                return all(_computed(condition, dict(zip(dict(operands), choice, strict=True))) for choice in choices)
             case Holds(kept=kept):
                 correlation = self.correlations[kept.correlation]
                 return hold(correlation, completed(correlation, kept, self.value(kept.before, slots), self.now)[0])
