@@ -560,9 +560,10 @@ class Consuming(Around):
         self._low[slots], self._done[slots] = low, done
         if self.bound is not None:
             with fitting(f"its section `{HAD}` does not fit"):
-                had = np.frombuffer(sections[HAD], "<f8").reshape(len(slots), len(self.bound.needs))
+                # An older state has none: then it may be all that is asked for.
+                had = np.frombuffer(sections[HAD], "<f8") if HAD in sections else np.ones(len(slots) * len(self.bound.needs))
                 demand(had >= 0.0, had <= 1.0)
-                self.bound.had[slots] = had
+                self.bound.had[slots] = had.reshape(len(slots), len(self.bound.needs))
 
     def _load(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
         """Go on inside. stored: the partitions, with the events of each since it starts anew."""
