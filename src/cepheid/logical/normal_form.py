@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from cepheid.errors import LimitError
 from cepheid.logical import plan
 from cepheid.logical.plan import Expression, Filter, Iterate, Pattern, Sequence, is_local, variables_of
-from cepheid.logical.simplify import falsified, is_false, is_true
+from cepheid.logical.simplify import excludes, falsified, is_true
 from cepheid.logical.tree import check_expansion, conditions_of, filtered, size, union, walk
 from cepheid.logical.variables import bound, current_variables, defined, operands, previous_variables, scoped_conditions
 
@@ -124,7 +124,7 @@ def _around(pattern: Pattern, part: Pattern) -> Pattern:
 
 def _of_filter(pattern: Filter) -> Family:
     """Conditions on variables from outside wait; the others stay, but those about variables that a way does not have."""
-    if any(map(is_false, pattern.conditions)):
+    if any(excludes(condition, pattern.pattern) for condition in pattern.conditions):
         return {}
     visible = defined(pattern.pattern)
     waiting = frozenset(condition for condition in pattern.conditions if not current_variables(condition) <= visible)

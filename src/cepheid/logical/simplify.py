@@ -64,8 +64,13 @@ def is_true(condition: Expression) -> bool:
     return isinstance(condition, Literal) and condition.value is True
 
 
+def excludes(condition: Expression, pattern: Pattern) -> bool:
+    """Whether a condition leaves no match of a pattern: it never holds, and each match has events in all its variables; else it may ask nothing."""
+    return is_false(condition) and not previous_variables(condition) and current_variables(condition) <= bound(pattern)
+
+
 def is_false(condition: Expression) -> bool:
-    """Whether a condition can never hold: FALSE, NULL, or a comparison with NULL."""
+    """Whether a condition holds for no events: FALSE, NULL, or a comparison with NULL."""
     if isinstance(condition, plan.Apply) and condition.operator in COMPARISONS:
         return any(isinstance(argument, Literal) and argument.value is None for argument in condition.arguments)
     return isinstance(condition, Literal) and condition.value is not True
@@ -225,12 +230,12 @@ def _one_iteration(outer: Iterate, inner: Iterate) -> Iterate:
 
 
 def _filter(pass_: _Simplification, pattern: Filter) -> Pattern | None:
-    """`(p FILTER c) FILTER d` is `p FILTER c AND d`; TRUE says nothing, FALSE and NULL leave no match.
+    """`(p FILTER c) FILTER d` is `p FILTER c AND d`; TRUE says nothing, FALSE and NULL leave no match that they are asked of.
 
     A condition about a variable that only removed branches had holds everywhere.
     """
     body = pass_.of(pattern.pattern)
-    if body is None or any(map(is_false, pattern.conditions)):
+    if body is None or any(excludes(condition, body) for condition in pattern.conditions):
         return None
     lost = defined(pattern.pattern) - defined(body)
     kept = tuple(condition for condition in pattern.conditions if not is_true(condition) and not current_variables(condition) & lost)
