@@ -17,7 +17,7 @@ from lark.lexer import PatternStr
 from lark.parsers.lalr_analysis import Shift
 
 from cepheid.language.driver import END
-from cepheid.language.tables import FILE, STARTS, Rule, State, Tables, identity, read_grammar
+from cepheid.language.tables import FILE, STARTS, ParserState, Rule, Tables, identity, read_grammar
 
 if TYPE_CHECKING:
     from lark.grammar import Rule as LarkRule
@@ -121,13 +121,13 @@ class Walk:
     def _targets(self, state: int) -> list[int]:
         return [target for action, target in self._row(state).values() if action is Shift]
 
-    def _state(self, state: int, numbers: dict[int, int]) -> State:
+    def _state(self, state: int, numbers: dict[int, int]) -> ParserState:
         order, row = self._order(state), self._row(state)
         terminals = [name for name in order if name not in self.ignored]
         steps = [numbers[to] if action is Shift else ~self._rule(to) for action, to in (row[name] for name in terminals)]
         gotos = {name: numbers[to] for name, (_, to) in row.items() if name not in terminals}
         chosen = self.sets.setdefault(order, len(self.sets))
-        return State(chosen, tuple(steps[:1] if len(set(steps)) == 1 else steps), gotos)
+        return ParserState(chosen, tuple(steps[:1] if len(set(steps)) == 1 else steps), gotos)
 
     def _rule(self, rule: LarkRule) -> int:
         name = str(rule.origin.name)
@@ -145,7 +145,7 @@ def _rule_line(rule: Rule) -> str:
     return f"{rule.nonterminal}|{rule.size}|{rule.method}|{' '.join(map(str, rule.spread))}"
 
 
-def _state_line(state: State) -> str:
+def _state_line(state: ParserState) -> str:
     gotos = " ".join(f"{nonterminal} {number}" for nonterminal, number in state.gotos.items())
     return f"{state.terminals}|{' '.join(map(str, state.steps))}|{gotos}"
 

@@ -30,7 +30,7 @@ ENGINES = ("compiled", "python", "checked", "reference")
 
 
 @record
-class Asked:
+class CheckedArguments:
     """The checked arguments of `Query.run`; the events are a reader only where they are read piece by piece."""
 
     source: Source
@@ -81,7 +81,7 @@ def asked_of(
     null_keys: str,
     order: Sequence[str],
     sample: int | None = None,
-) -> Asked:
+) -> CheckedArguments:
     """The arguments of `run` and `batches`; tree: of the query. Raises InputError, NotSupportedError, SetupError and SchemaError as they do."""
     check_engine(engine, ENGINES)
     check_choice("null_keys", null_keys, ("drop", "group"))
@@ -101,7 +101,7 @@ def asked_of(
         complete = time_number(until, source.schema, argument="until")
     if isinstance(complete, int):
         source = up_to(source, complete)
-    return Asked(source, complete, engine, sort, null_keys, order)
+    return CheckedArguments(source, complete, engine, sort, null_keys, order)
 
 
 def check_names(**names: object) -> None:

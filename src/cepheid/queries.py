@@ -22,10 +22,10 @@ from cepheid.engine.input.sources import used_types, whole
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import Matches, concatenate
 from cepheid.engine.plan.explain import Explanation, explain_queries
-from cepheid.engine.plan.numbered import Numbered, shown, with_row
+from cepheid.engine.plan.numbered import NumberedQuery, shown, with_row
 from cepheid.engine.run.allowance import Allowance, check_max_bytes
 from cepheid.engine.run.batches import END, decided
-from cepheid.engine.run.queries import ByName, Part, QueriesRecognizer
+from cepheid.engine.run.queries import ByName, QueriesRecognizer, QueryMatches
 from cepheid.errors import CepheidError, InputError, check_choice
 from cepheid.query import Query, query
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from cepheid.arguments import Asked
+    from cepheid.arguments import CheckedArguments
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.language import syntax
     from cepheid.schema import EventSchema
@@ -141,7 +141,7 @@ class Queries(Mapping[str, Query]):
                 schema = asked.source.schema if several else pa.schema(list(asked.source.schema.attributes.items()))
                 found |= self._whole(self._compiled(schema, names, type=type, time=time), asked, allowance, progress)
         matches = {name: found[name] for name in self._queries}
-        return ByName(matches, {name: [Part(own)] for name, own in matches.items() if len(own)})
+        return ByName(matches, {name: [QueryMatches(own)] for name, own in matches.items() if len(own)})
 
     def _streams(self, events: Mapping[Any, object]) -> list[Any]:
         """The streams that some query reads, of those that there are."""
@@ -149,7 +149,7 @@ class Queries(Mapping[str, Query]):
         read = set(events) if () in named else {name for streams in named for name in streams}
         return [name for name in events if name in read]
 
-    def _asked(self, events: object, **options: Any) -> Iterator[tuple[list[str], Asked]]:
+    def _asked(self, events: object, **options: Any) -> Iterator[tuple[list[str], CheckedArguments]]:
         """The queries that read the same events, and these: of several streams those in FROM, merged as the query's types say."""
         groups: dict[object, list[str]] = {}
         for name, each in self._queries.items():
@@ -159,10 +159,10 @@ class Queries(Mapping[str, Query]):
             yield names, asked_of(self._queries[names[0]].tree, events, **options)
 
     def _whole(
-        self, compiled: Mapping[str, Compiled], asked: Asked, allowance: Allowance, progress: Callable[[int, int], None] | None
+        self, compiled: Mapping[str, Compiled], asked: CheckedArguments, allowance: Allowance, progress: Callable[[int, int], None] | None
     ) -> dict[str, Matches]:
         """The matches of the queries that read the same events."""
-        own = {name: Numbered.of(each) for name, each in compiled.items()}
+        own = {name: NumberedQuery.of(each) for name, each in compiled.items()}
         recognizer = QueriesRecognizer(own, with_row(asked.source.schema), null_keys=asked.null_keys, variant=asked.engine)
         types = {name: NamedTypes(each.plan, group_nulls=asked.null_keys == "group") for name, each in compiled.items()}
         with telling(progress, asked.rows) as told:

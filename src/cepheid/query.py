@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.arguments import ENGINES, Asked, asked_of, check_engine, check_names, columns_of
+from cepheid.arguments import ENGINES, CheckedArguments, asked_of, check_engine, check_names, columns_of
 from cepheid.engine.evaluations.progress import Progress, telling
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.read import schema_in
@@ -24,11 +24,11 @@ from cepheid.engine.input.sources import used_types
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.origins import Origin
 from cepheid.engine.plan.compiled import Compiled, layout_of
-from cepheid.engine.plan.numbered import Numbered, shown
+from cepheid.engine.plan.numbered import NumberedQuery, shown
 from cepheid.engine.plan.planner import compile_plan
 from cepheid.engine.run import batch, batches, definition, layers
 from cepheid.engine.run.allowance import check_max_bytes
-from cepheid.engine.run.batches import Batches, Rest
+from cepheid.engine.run.batches import Batches, BatchesRest
 from cepheid.engine.run.recognizer import Recognizer
 from cepheid.errors import CepheidError, InputError, check_choice, nearest
 from cepheid.language import parse, read_query, syntax, to_text
@@ -277,12 +277,12 @@ class Query:
         with telling(progress, asked.rows) as told:
             return self._run(asked, sample=sample, progress=told, max_bytes=allowed)
 
-    def _run(self, asked: Asked, *, sample: int | None, progress: Progress | None, max_bytes: int | None) -> Matches:
+    def _run(self, asked: CheckedArguments, *, sample: int | None, progress: Progress | None, max_bytes: int | None) -> Matches:
         source, compiled = asked.source, self.compiled(asked.source.schema)
         options = {**asked.of_table, "sample": sample, "progress": progress, "max_bytes": max_bytes}
         if isinstance(source.events, pa.Table) and not compiled.layers:
             return batch.run(compiled, source.events, **options, ties=source.streams is None and not asked.order).with_origin(source.origin)
-        numbered = Numbered.of(compiled)
+        numbered = NumberedQuery.of(compiled)
         if isinstance(source.events, pa.Table):
             types = NamedTypes(compiled.plan)
             types.see(source.events)
@@ -317,15 +317,17 @@ class Query:
         )
         if asked.engine == "reference":
             matches = self._by_definition(asked)
-            return Batches(matches.layout, iter([matches]), lambda: Rest(matches.undecided, matches.null_keys, matches.warnings))
+            return Batches(matches.layout, iter([matches]), lambda: BatchesRest(matches.undecided, matches.null_keys, matches.warnings))
         compiled, streams = self.compiled(asked.source.schema), asked.source.streams
         types = NamedTypes(compiled.plan, compiled.programs, group_nulls=null_keys == "group")
-        recognizer = Recognizer(Numbered.of(compiled), null_keys=null_keys, variant=engine, sample=sample, types=types, interleaved=True)
+        recognizer = Recognizer(
+            NumberedQuery.of(compiled), null_keys=null_keys, variant=engine, sample=sample, types=types, interleaved=True
+        )
         told = None if progress is None else Progress(progress, asked.rows)
         own = functools.partial(shown, layout=compiled.layout, streams=streams)
         return Batches.of(recognizer, types, asked.pieces, layout=compiled.layout, shown=own, until=asked.until, progress=told)
 
-    def _by_definition(self, asked: Asked) -> Matches:
+    def _by_definition(self, asked: CheckedArguments) -> Matches:
         plan = self.bound(asked.source.schema)
         table = asked.source.events
         assert isinstance(table, pa.Table)

@@ -8,7 +8,7 @@ import pytest
 
 import cepheid
 from cepheid.errors import NotSupportedError
-from cepheid.testing.cases import ENGINES, Given, load
+from cepheid.testing.cases import ENGINES, GivenMatch, load
 from cepheid.testing.harness import events_of
 from cepheid.testing.reference import run
 
@@ -17,7 +17,7 @@ CASES = [pytest.param(case, id=f"{path.stem}: {case.name}") for path in FILES fo
 
 
 def given(match):
-    return Given(match.start, match.end, dict(match.mapping))
+    return GivenMatch(match.start, match.end, dict(match.mapping))
 
 
 def bound(case):
@@ -58,7 +58,7 @@ def answer_of(case, engine):
     found = query.run(case.table, engine=engine, **({} if case.until is None else {"until": case.until}))
     answer = {}
     for match in found:
-        answer.setdefault(tuple(match.keys.values()), []).append(Given(match.start, match.end, match.variables))
+        answer.setdefault(tuple(match.keys.values()), []).append(GivenMatch(match.start, match.end, match.variables))
     return found, answer
 
 
@@ -78,5 +78,5 @@ def test_on_engine(case, engine):
         assert sorted(map(str, case.rows)) == sorted(str(list(match.measures.values())) for match in found)
     if case.counts is not None:
         assert [[match.end, match.measures["count"]] for match in found] == case.counts
-    assert case.undecided_fault([Given(match.start, match.end, match.variables) for match in found.undecided]) is None
+    assert case.undecided_fault([GivenMatch(match.start, match.end, match.variables) for match in found.undecided]) is None
     assert found.null_keys == case.null_keys

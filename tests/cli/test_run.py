@@ -508,7 +508,7 @@ def test_progress_goes_on_while_one_event_takes_long(monkeypatch: pytest.MonkeyP
 def test_a_bar_says_how_long_one_event_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 1.0, 3.0, 9.4])
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    pace = progress.Pace()
+    pace = progress.RunPace()
     assert [pace(done) for done in (3, 3, 4)] == [(1.0, ""), (3.0, "2 s of them after event 3"), (9.4, "")]
 
 

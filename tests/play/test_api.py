@@ -17,7 +17,7 @@ from cepheid.language import parse
 from cepheid.play import api, limits, steps
 from cepheid.play.answers import Origins
 from cepheid.play.examples import EXAMPLES
-from cepheid.play.inputs import Given
+from cepheid.play.inputs import ShownEvents
 from cepheid.testing import events
 from cepheid.testing.generators import random_query
 from cepheid.viz import svg
@@ -500,7 +500,7 @@ def test_marks_need_no_type_column() -> None:
 
 
 def test_options_say_how_events_are_read() -> None:
-    given = Given(pa.Table.from_pylist(events("A1")), None, "ts")
+    given = ShownEvents(pa.Table.from_pylist(events("A1")), None, "ts")
     assert given.options == {"type": None, "time": "ts", "sort": True}
 
 

@@ -20,7 +20,7 @@ from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.plan import lags_in
 from cepheid.notebook.exploring import held_of
 from cepheid.play import machine, steps
-from cepheid.play.inputs import Given
+from cepheid.play.inputs import ShownEvents
 from cepheid.play.steps import steps_of
 from cepheid.testing import events
 from cepheid.testing.differential import draws, matches_up_to
@@ -159,7 +159,7 @@ def test_a_match_ends_with_an_event_exactly_where_a_step_says_so(name: str, seed
 def test_the_same_where_matches_are_events(seed: int, cases: int) -> None:
     drawn = Enough(cases // 10, draws(LAYERED, seed=seed), exact=5, ended=1, guarded=1)
     for case in drawn:
-        given = Given(case.events, None, None)
+        given = ShownEvents(case.events, None, None)
         compiled = case.query.compiled(given.schema(case.query))
         if not compiled.layers:
             continue
@@ -180,7 +180,7 @@ def test_the_same_where_matches_are_events(seed: int, cases: int) -> None:
 def test_what_is_made_at_the_end_begins_where_its_match_does() -> None:
     """Also where the definition waits for what must not follow."""
     query = cepheid.query("EVENT Q(n) AS (SELECT count(a) AS n WHERE A AS a ; B NOT FOLLOWED BY C FOR 5) SELECT * WHERE Q")
-    _, _, begins = machine._with_made(query, Given(events("A1 C2 C3 C4 C9 C10 C11 B12 B13"), None, None))
+    _, _, begins = machine._with_made(query, ShownEvents(events("A1 C2 C3 C4 C9 C10 C11 B12 B13"), None, None))
     assert begins.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 0, 9, 0]
 
 
@@ -359,7 +359,7 @@ def test_sets_of_values_end_at_the_limit_and_are_no_error() -> None:
 def rounds(text: str, line: str) -> list[list[str]]:
     """The rounds in which the states are that are live after each event, in words; "" for one that is in none."""
     table = pa.Table.from_pylist(events(line))
-    shown = machine.machine_of(cepheid.query(text), Given(table, None, None))
+    shown = machine.machine_of(cepheid.query(text), ShownEvents(table, None, None))
     assert not shown["refused"]
     return [[shown["rounds"].get(str(state), "") for state in step["states"]] for step in shown["steps"]]
 

@@ -12,7 +12,7 @@ from enough import Enough
 
 import cepheid
 from cepheid.testing import cases as toml
-from cepheid.testing.cases import Given
+from cepheid.testing.cases import GivenMatch
 from cepheid.testing.differential import check, draws, rows_of, ways_of
 from cepheid.testing.fragments import FRAGMENTS
 from cepheid.testing.methods import alternatives, anew
@@ -52,7 +52,7 @@ def test_the_cases() -> None:
                 elif case.rows is not None:
                     assert sorted(map(str, case.rows)) == sorted(str(list(match.measures.values())) for match in found), where
                 else:
-                    answer: dict[toml.Key, list[Given]] = defaultdict(list)
+                    answer: dict[toml.Key, list[GivenMatch]] = defaultdict(list)
                     for match in found:
                         answer[tuple(match.keys.values())].append(given(match))
                     assert case.fault(answer) is None, where
@@ -62,9 +62,9 @@ def test_the_cases() -> None:
     assert {way for way, times in tried.items() if times >= 5} >= OTHERS
 
 
-def given(match: Match) -> Given:
+def given(match: Match) -> GivenMatch:
     """A match, as cases compare it."""
-    return Given(match.start, match.end, match.variables)
+    return GivenMatch(match.start, match.end, match.variables)
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)

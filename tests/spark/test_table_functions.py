@@ -23,7 +23,7 @@ from cepheid.spark.columns import spark_type
 from cepheid.spark.recognition import on
 from cepheid.spark.tasks import tables
 from cepheid.spark.tasks.row_values import from_arrow, to_arrow
-from cepheid.spark.tasks.tables import Partition, Reader, is_between, is_cut
+from cepheid.spark.tasks.tables import CallPartition, TaskReader, is_between, is_cut
 from cepheid.spark.translation import cepheid_error
 from cepheid.testing.differential import fits, matches_up_to
 from cepheid.testing.fragments import fragments
@@ -59,7 +59,7 @@ class Wrapper:
 
 def called(read, table, keys, source):
     """The rows of a call over a table, whose rows are in order of keys and time, cut into random batches."""
-    wrapper = Wrapper(type("fire", (Partition,), {"reading": read}))
+    wrapper = Wrapper(type("fire", (CallPartition,), {"reading": read}))
     marks = [tuple(row.values()) for row in table.select(list(keys)).to_pylist()] if keys else [()] * len(table)
     # NaN is a partition of its own, as to Spark's wrapper.
     starts = [0, *(row for row in range(1, len(table)) if marks[row] != marks[row - 1]), len(table)]
@@ -191,7 +191,7 @@ TABLE = pa.table(
 PAIR = cepheid.query("SELECT * WHERE A AS a ; B AS b PARTITION BY k")
 
 
-def read_all(read, batches, kind=Reader):
+def read_all(read, batches, kind=TaskReader):
     reader = kind(read)
     reader.open()
     found = [batch for rows in batches for batch in reader.push(rows, len(rows))]
@@ -279,7 +279,7 @@ def test_partitions_are_read_by_themselves_whatever_their_keys():
     table = pa.table({"ts": [1, 5, 1, 5], "type": list("ABAB"), "k": [1, 1, 1, 1]})
     for text, positions in (("SELECT * WHERE A AS a ; B AS b", [0, 0]), ("SELECT * WHERE A AS a ; B AS b PARTITION BY k", [0, 0])):
         _, read = reading(cepheid.query(text), table.schema, positions=True)
-        reader = Reader(read)
+        reader = TaskReader(read)
         for start in (0, 2):
             reader.open()
             assert list(reader.push(table.slice(start, 1).to_batches()[0], 1)) == []
@@ -310,7 +310,7 @@ def test_only_a_known_caller_makes_rows_wait():
 
 def test_a_call_without_partitions_is_an_error():
     _, read = reading(PAIR, TABLE.schema)
-    reader = Reader(read)
+    reader = TaskReader(read)
     reader.check_whole(part=0, cut=False, streaming=False)
     reader.check_whole(part=3, cut=True, streaming=True)
     with pytest.raises(cepheid.InputError, match="fire reads whole partitions in order, and this call does not name them"):
@@ -370,13 +370,13 @@ DECIDED_BY_PARTITIONS = [
 def test_what_is_decided_by_partitions(text):
     """Errors name the key alone, and no time is too late for the end."""
     _, read = reading(cepheid.query(text), TABLE.schema, until="end")
-    reader = Reader(read)
+    reader = TaskReader(read)
     reader.open()
     assert list(reader.push(TABLE.slice(4).to_batches()[0], 2)) == []
     with pytest.raises(cepheid.InputError, match="two events of k=2 have the same time 5"):
         list(reader.close())
     last = TABLE.slice(0, 3).set_column(0, "ts", pa.array([1, 2**62 + 5, 2**62 + 9], pa.int64()))
-    reader = Reader(read)
+    reader = TaskReader(read)
     reader.open()
     assert list(reader.push(last.to_batches()[0], 3)) == []
     assert sum(len(batch) for batch in reader.close()) == len(cepheid.query(text).run(last, until="end")) == 2

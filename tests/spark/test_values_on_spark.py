@@ -24,7 +24,7 @@ from cepheid.spark import batch, queries, stream
 from cepheid.spark.calls import plan_of, reading_of
 from cepheid.spark.source import arrow_schema
 from cepheid.spark.tasks import absences, worker
-from cepheid.spark.tasks.tables import Reader
+from cepheid.spark.tasks.tables import TaskReader
 
 EXACT = pa.decimal128(30, 2)
 SCHEMA = pa.schema(
@@ -246,7 +246,7 @@ def test_values_in_table_functions(spark, tmp_path, text, seed):
     with probing_here((*ALL, ("<", field("t")), *COMPARED["computed"], *COMPARED["times"])):
         on = cepheid.query(text).on(until="end")
         plan = plan_of(cepheid.query(text), on.options, frame.schema, case_sensitive=False)
-        reader = Reader(reading_of(plan, "f", option="f(.., {}={})", form="{}(TABLE(..) {})"))
+        reader = TaskReader(reading_of(plan, "f", option="f(.., {}={})", form="{}(TABLE(..) {})"))
         kinds = arrow_schema(frame.schema)
         chance, rows = random.Random(seed), []
         for key in range(4):

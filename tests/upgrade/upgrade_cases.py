@@ -193,7 +193,7 @@ def ordered(rows):
 def bucket_of(case, spark, folder, *, state=None):
     """The one bucket of a stream over the queries of a case, as `q.on` plans it, and a function that makes events travel to it."""
     from cepheid.spark.batch import prepare
-    from cepheid.spark.queries import Several
+    from cepheid.spark.queries import QueryPlans
     from cepheid.spark.recognition import on
     from cepheid.spark.tasks.buckets import Bucket
 
@@ -207,7 +207,7 @@ def bucket_of(case, spark, folder, *, state=None):
         bucket.load(state)
 
     def travel(rows):
-        several = Several.of(planned.queries, planned.names, planned.options, spark.createDataFrame(table_of(case, rows)))
+        several = QueryPlans.of(planned.queries, planned.names, planned.options, spark.createDataFrame(table_of(case, rows)))
         return prepare(several.plans, observed=None).toArrow().select(bucket.schema.names).cast(bucket.schema)
 
     return bucket, travel

@@ -22,7 +22,7 @@ from cepheid.viz.graph import LINES_SHOWN, MAX_DRAWN_STATES, PAGE_WIDTH, Box, Sc
 from cepheid.viz.labels import links
 from cepheid.viz.markup import MERMAID_CODES
 from cepheid.viz.panels import panels
-from cepheid.viz.rounds import Part, runs
+from cepheid.viz.rounds import Subgraph, runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -584,7 +584,7 @@ def test_a_run_has_the_links_of_its_states(seed: int) -> None:
     if seed % 2:
         steps.add((chance.randrange(states - 1), chance.randrange(1, states), chance.choice("ABC")))
     found = tuple(links(automaton_with(states, steps)))
-    part = Part(tuple(range(states)), found, 0, frozenset({states - 1}))
+    part = Subgraph(tuple(range(states)), found, 0, frozenset({states - 1}))
     for run in runs(part):
         there = {(each.source, each.target, label) for each in found for label in each.shown}
         lasting = {(run.source, run.end, label) for each in run.links if each.source == run.source for label in each.shown}

@@ -19,7 +19,7 @@ from cepheid.cli.values import separator as separator_of
 from cepheid.errors import counted
 
 if TYPE_CHECKING:
-    from cepheid.cli.results import Flow, Found
+    from cepheid.cli.results import Flow, RunResult
 
 # The parser of the command line reads these at run time: no module of a type may be imported for the type checker alone.
 
@@ -173,7 +173,7 @@ def run(
         target = results.check_output(output, overwrite=overwrite, inputs=inputs, endings=tuple(results.WRITERS))
     parsed = queries.load(query, expression=expression, parameters=param or ())
     settings = Settings(type, time, tuple(order or ()), sort, null_keys, engine, separator, until, progress)
-    found: Found | Flow
+    found: RunResult | Flow
     if target is not None:
         found = running.flow(parsed, events, settings)
         results.write(found, target)

@@ -99,7 +99,7 @@ class GrowingFile:
         return True
 
 
-class Lines:
+class WholeLines:
     """Bytes as whole lines. number: lines so far."""
 
     def __init__(self) -> None:

@@ -29,10 +29,10 @@ def progress(what: str, *, shown: bool) -> Iterator[Callable[[int, int], None] |
         with _bar(what) as advance:
             yield advance
     else:
-        yield Lines(what)
+        yield ProgressLines(what)
 
 
-class Pace:
+class RunPace:
     """How long a run takes, and for how long it has been at the same event."""
 
     def __init__(self) -> None:
@@ -48,12 +48,12 @@ class Pace:
         return now - self._started, f"{waited:.0f} s of them after event {done:,}" if waited >= LONG else ""
 
 
-class Lines:
+class ProgressLines:
     """Progress as lines, for files and other programs."""
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._pace = Pace()
+        self._pace = RunPace()
         self._said = 0.0
 
     def __call__(self, done: int, rows: int) -> None:
@@ -79,7 +79,7 @@ def _bar(what: str) -> Iterator[Callable[[int, int], None]]:
     )
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
         task = bar.add_task(what, total=None)
-        pace = Pace()
+        pace = RunPace()
 
         def advance(done: int, rows: int) -> None:
             _, waiting = pace(done)

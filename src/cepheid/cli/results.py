@@ -1,7 +1,7 @@
 """Matches as a table on a terminal, as JSON lines, CSV or Parquet.
 
-Comes in: a `Found` or a `Flow`, matches as Arrow tables with the events themselves (the columns of `Matches.to_arrow(events=True)`, on every engine).
-A file gets its name only when it is complete.
+Comes in: a `RunResult` or a `Flow`, matches as Arrow tables with the events themselves (the columns of `Matches.to_arrow(events=True)`, on every
+engine). A file gets its name only when it is complete.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PIPED_WIDTH = 10_000
 
 
 @record(slots=False)
-class Found:
+class RunResult:
     """The result of a run.
 
     count: matches. piece: a slice of them, (start, stop) -> table. schema: of the pieces. plain: attributes that the printed events leave
@@ -71,7 +71,7 @@ class Found:
 class Flow:
     """The result of a run whose matches are made as they are read, once.
 
-    tables: of the matches. schema: of the tables. count, notes: as of a `Found`, once all have been read.
+    tables: of the matches. schema: of the tables. count, notes: as of a `RunResult`, once all have been read.
     """
 
     tables: Iterator[pa.Table]
@@ -121,13 +121,13 @@ def complete(path: Path) -> Iterator[Path]:
         beside.unlink(missing_ok=True)
 
 
-def write(found: Found | Flow, path: Path) -> None:
+def write(found: RunResult | Flow, path: Path) -> None:
     """Write all matches to a file of `WRITERS`."""
     with complete(path) as beside:
         WRITERS[path.suffix.lower()](found, beside)
 
 
-def write_parquet(found: Found | Flow, path: Path) -> None:
+def write_parquet(found: RunResult | Flow, path: Path) -> None:
     """One row per match."""
     import pyarrow.parquet as pq
 
@@ -136,14 +136,14 @@ def write_parquet(found: Found | Flow, path: Path) -> None:
             writer.write_table(piece)
 
 
-def write_jsonl(found: Found | Flow, path: Path) -> None:
+def write_jsonl(found: RunResult | Flow, path: Path) -> None:
     """One object per match."""
     with path.open("w", encoding="utf-8") as file:
         for line in json_lines(found):
             file.write(line + "\n")
 
 
-def write_csv(found: Found | Flow, path: Path) -> None:
+def write_csv(found: RunResult | Flow, path: Path) -> None:
     """One line per match; lists and structs as JSON, NULL as nothing at all, which an empty text, in quotes, is not."""
     from pyarrow import csv
 
@@ -172,7 +172,7 @@ def as_csv(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     return pa.array([value if value is None or isinstance(value, str) else json_text(value) for value in values], pa.string())
 
 
-WRITERS: dict[str, Callable[[Found | Flow, Path], None]] = {
+WRITERS: dict[str, Callable[[RunResult | Flow, Path], None]] = {
     ".parquet": write_parquet,
     ".csv": write_csv,
     ".jsonl": write_jsonl,
@@ -181,7 +181,7 @@ WRITERS: dict[str, Callable[[Found | Flow, Path], None]] = {
 """What writes a file, by its ending."""
 
 
-def json_lines(found: Found | Flow) -> Iterator[str]:
+def json_lines(found: RunResult | Flow) -> Iterator[str]:
     """The matches as JSON: times in ISO 8601, with Z where they are in UTC; decimals and durations as text; NaN as null."""
     for piece in found.pieces():
         for row in rows_of(piece):
@@ -244,7 +244,7 @@ def console(*, error: bool = False) -> Console:
     return Console(stderr=error, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
-def print_table(found: Found, *, limit: int) -> None:
+def print_table(found: RunResult, *, limit: int) -> None:
     """Print the first `limit` matches (0: all)."""
     from rich import box
     from rich.cells import cell_len
@@ -296,7 +296,7 @@ def times_in(width: int, times: list[Any], *, columns: int) -> tuple[list[str], 
     return [text.removeprefix(f"{day} ") for text in texts], day
 
 
-def cell(value: Any, found: Found) -> str:
+def cell(value: Any, found: RunResult) -> str:
     """A value of the printed table; of several events the first and the last."""
     if not isinstance(value, list) or not all(isinstance(event, dict) for event in value):
         return scalar_text(value)
@@ -305,7 +305,7 @@ def cell(value: Any, found: Found) -> str:
     return f"{event_text(value[0], found)} .. {event_text(value[-1], found)} ({len(value)} events)"
 
 
-def event_text(event: dict[str, Any], found: Found) -> str:
+def event_text(event: dict[str, Any], found: RunResult) -> str:
     """An event: its time, then the attributes that the query speaks of, or where it speaks of none, the others."""
     names = found.asked or tuple(name for name in event if name not in found.plain and name != found.time)
     parts = [scalar_text(event[found.time])] if found.time in event else []

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from cepheid.cli import files
 from cepheid.cli.failures import complain
 from cepheid.cli.progress import progress
-from cepheid.cli.results import Flow, Found
+from cepheid.cli.results import Flow, RunResult
 from cepheid.cli.settings import Engine
 from cepheid.cli.time_columns import check_spaces, check_times, with_times
 from cepheid.engine.input.named_types import NamedTypes
@@ -50,13 +50,13 @@ ROW = "$row"
 """A column of the DataFrame that is no attribute of the events: the number of the row in its file."""
 
 
-def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> Found:
+def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> RunResult:
     """The matches of the query in files; raises the errors of reading, binding and evaluation."""
     streams = load(query, arguments, settings)
     warn(query, streams, settings)
     if settings.engine is Engine.SPARK:
         return on_spark(query, streams, settings)
-    given = Given.of(query, streams, settings)
+    given = RunInput.of(query, streams, settings)
     with progress("matching", shown=settings.progress) as advance:
         matches = query.run(given.events, **given.arguments, progress=given.told(advance))
     return found(
@@ -69,13 +69,13 @@ def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> F
     )
 
 
-def flow(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> Found | Flow:
+def flow(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> RunResult | Flow:
     """The same, made as it is read; on Spark it is all there at once."""
     if settings.engine is Engine.SPARK:
         return run(query, arguments, settings)
     streams = load(query, arguments, settings)
     warn(query, streams, settings)
-    given = Given.of(query, streams, settings)
+    given = RunInput.of(query, streams, settings)
 
     def tables() -> Iterator[pa.Table]:
         with progress("matching", shown=settings.progress) as advance:
@@ -95,7 +95,7 @@ def warn(query: cepheid.Query, streams: Sequence[Stream], settings: Settings) ->
 
 
 @record(slots=False)
-class Given:
+class RunInput:
     """What a run embedded gets: events, the other arguments of `Query.run`, the schema that the query is bound to, and how many events there are."""
 
     events: Any
@@ -104,7 +104,7 @@ class Given:
     rows: int
 
     @classmethod
-    def of(cls, query: cepheid.Query, streams: Sequence[Stream], settings: Settings) -> Given:
+    def of(cls, query: cepheid.Query, streams: Sequence[Stream], settings: Settings) -> RunInput:
         """The events of streams: piece by piece, if it is one and nothing asks for all of them at once; else as tables."""
         source = schema_of(query, streams, settings)
         arguments, rows = arguments_of(settings, source), sum(stream.rows for stream in streams)
@@ -235,11 +235,11 @@ def streams_of_files(query: cepheid.Query, arguments: Sequence[str], settings: S
 
 def found(
     query: cepheid.Query, source: EventSchema, count: int, piece: Callable[[int, int], pa.Table], *, schema: pa.Schema, notes: Sequence[str]
-) -> Found:
+) -> RunResult:
     """The result, with what its printing has to know of the query."""
     plain = {*query.tree.partition_by, source.type_column or ""}
     asked = [name for name in attributes(query.tree) if name in source.attributes and name not in plain and name != source.time_column]
-    return Found(count, piece, schema, frozenset(plain), tuple(dict.fromkeys(asked)), source.time_column, tuple(notes))
+    return RunResult(count, piece, schema, frozenset(plain), tuple(dict.fromkeys(asked)), source.time_column, tuple(notes))
 
 
 def attributes(node: syntax.Node) -> Iterator[str]:
@@ -255,7 +255,7 @@ def attributes(node: syntax.Node) -> Iterator[str]:
 # --------------------------------------------------------------------------------------------------------------------------- Spark
 
 
-def on_spark(query: cepheid.Query, streams: Sequence[Stream], settings: Settings) -> Found:
+def on_spark(query: cepheid.Query, streams: Sequence[Stream], settings: Settings) -> RunResult:
     """The matches of the query, by Spark on this machine, in the order of their ends."""
     source = schema_of(query, streams, settings)
     compiled = query.compiled(source)

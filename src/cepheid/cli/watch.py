@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.cli import lined
-from cepheid.cli.arriving import Lines
+from cepheid.cli.arriving import WholeLines
 from cepheid.cli.failures import complain
 from cepheid.cli.results import row_value, rows_of, time_text
 from cepheid.cli.run import dropped, waiting
@@ -81,7 +81,7 @@ class Watcher:
         self._settings = settings
         self._schema = schema
         self._out = out
-        self._lines = Lines()
+        self._lines = WholeLines()
         self._run: Run | None = None
         self._bad = 0
         self._passed = clock.monotonic()

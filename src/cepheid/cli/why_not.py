@@ -37,7 +37,7 @@ def answer(
             "which events should match?",
             help="give their rows, counted from 0: --at 3,5 or --as x=3; or the rows between which it lies: --span 0,9",
         )
-    given_events = running.Given.of(query, running.load(query, events, settings), settings)
+    given_events = running.RunInput.of(query, running.load(query, events, settings), settings)
     return cepheid.why_not(query, given_events.events, positions, span=ends, only=only, **given_events.arguments)
 
 

@@ -58,7 +58,7 @@ class UnexpectedError(Exception):
 class _State(NamedTuple):
     lexer: Lexer
     steps: dict[str, int]
-    """What is done for a terminal, in the numbers of `tables.State`."""
+    """What is done for a terminal, in the numbers of `tables.ParserState`."""
     gotos: dict[str, int]
 
 

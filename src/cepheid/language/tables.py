@@ -33,7 +33,7 @@ class Rule(NamedTuple):
     """The places of children that are such lists; what is in them stands among the other children."""
 
 
-class State(NamedTuple):
+class ParserState(NamedTuple):
     """A state of the parser."""
 
     terminals: int
@@ -64,7 +64,7 @@ class Tables(NamedTuple):
     rules: list[str]
     """The fields of `Rule`, with `|` between."""
     states: list[str]
-    """The fields of `State`, with `|` between."""
+    """The fields of `ParserState`, with `|` between."""
 
     def terminals(self, number: int) -> list[str]:
         """The terminals of a set that are symbols or the end of the text, in order."""
@@ -75,11 +75,11 @@ class Tables(NamedTuple):
         nonterminal, size, method, spread = self.rules[number].split("|")
         return Rule(nonterminal, int(size), method, tuple(map(int, spread.split())))
 
-    def state(self, number: int) -> State:
+    def state(self, number: int) -> ParserState:
         """The state of a number."""
         terminals, steps, gotos = self.states[number].split("|")
         words = gotos.split()
-        return State(int(terminals), tuple(map(int, steps.split())), dict(zip(words[::2], map(int, words[1::2]), strict=True)))
+        return ParserState(int(terminals), tuple(map(int, steps.split())), dict(zip(words[::2], map(int, words[1::2]), strict=True)))
 
 
 def read_grammar() -> str:

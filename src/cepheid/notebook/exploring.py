@@ -17,7 +17,7 @@ from cepheid.engine.input.read import events_of
 from cepheid.engine.run.batch import ordered
 from cepheid.errors import CepheidError, SetupError
 from cepheid.play.answers import matches_in
-from cepheid.play.inputs import Given
+from cepheid.play.inputs import ShownEvents
 from cepheid.play.limits import check_events
 from cepheid.play.machine import machine_of, said
 from cepheid.play.tables import shown_events
@@ -68,7 +68,7 @@ def shown(query: Query, events: object, **how: Any) -> dict[str, Any]:
 
 
 @record(slots=False)
-class Held(Given):
+class Held(ShownEvents):
     """Events of a notebook, which can be read any number of times.
 
     held: a table, or {stream name: table}. how: the arguments of `Query.run` that say how to read them. bound: their schema. stream: those that the

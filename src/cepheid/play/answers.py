@@ -18,7 +18,7 @@ from cepheid.engine.plan.likely_schema import likely_schema
 from cepheid.errors import LimitError
 from cepheid.language import syntax
 from cepheid.logical.measures import POSITION_COLUMNS
-from cepheid.play.inputs import Given, is_number, shown
+from cepheid.play.inputs import ShownEvents, is_number, shown
 from cepheid.play.limits import MAX_LISTED_BYTES, MAX_SHOWN_MATCHES
 from cepheid.records import record
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE
@@ -33,7 +33,7 @@ FEW = 2
 """Events of a variable whose values a cell shows; of more it shows the first and the last."""
 
 
-def matches_in(query: cepheid.Query, given: Given, *, until: object) -> dict[str, Any]:
+def matches_in(query: cepheid.Query, given: ShownEvents, *, until: object) -> dict[str, Any]:
     """The matches of a query over events. until: as for `Query.run`; "end": no events follow these, which decides absences.
 
     Returns `columns` and `rows` of a table, `matches` with the marks of each, `colours` of their variables, `count` (a text; a number may be longer
@@ -66,7 +66,7 @@ def matches_in(query: cepheid.Query, given: Given, *, until: object) -> dict[str
     return _answer(query, given, [found[:MAX_SHOWN_MATCHES]], f"{len(found):,}", notes)
 
 
-def _first(query: cepheid.Query, given: Given, options: dict[str, Any]) -> list[Matches]:
+def _first(query: cepheid.Query, given: ShownEvents, options: dict[str, Any]) -> list[Matches]:
     """The first matches, without those behind them."""
     parts: list[Matches] = []
     rest = MAX_SHOWN_MATCHES
@@ -78,7 +78,7 @@ def _first(query: cepheid.Query, given: Given, options: dict[str, Any]) -> list[
     return [part for part in parts if len(part)]
 
 
-def _counted(query: cepheid.Query, given: Given, options: dict[str, Any]) -> int | None:
+def _counted(query: cepheid.Query, given: ShownEvents, options: dict[str, Any]) -> int | None:
     """How many matches there are, without a list; None where COUNT(*) cannot say it."""
     if query.tree.limit is not None or query.tree.having is not None or query.tree.targets is not None:
         return None
@@ -91,7 +91,7 @@ def _counted(query: cepheid.Query, given: Given, options: dict[str, Any]) -> int
     return sum(int(match.measures["count"]) for match in found)
 
 
-def _answer(query: cepheid.Query, given: Given, parts: list[Matches], count: str, notes: list[str]) -> dict[str, Any]:
+def _answer(query: cepheid.Query, given: ShownEvents, parts: list[Matches], count: str, notes: list[str]) -> dict[str, Any]:
     cells = Cells(attributes_used(query, given.table.column_names))
     columns = cells.columns(parts[0]) if parts else []
     listed = [match for part in parts for match in _listed(cells, part)]

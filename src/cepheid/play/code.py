@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import cepheid
-    from cepheid.play.inputs import Given
+    from cepheid.play.inputs import ShownEvents
 
 DDL = {
     pa.string(): "string",
@@ -32,14 +32,14 @@ DDL = {
 """Spark's names of the types that events of the page have, but for times."""
 
 
-def python(query: cepheid.Query, given: Given, *, ended: bool) -> str:
+def python(query: cepheid.Query, given: ShownEvents, *, ended: bool) -> str:
     """A program that runs the query over the events with Cepheid alone."""
     options = _options(given, ended=ended, sort=True)
     lines = [*_imports(query, given, "import cepheid"), "", *_query(query), *_rows(given, "events"), ""]
     return "\n".join([*lines, f"matches = query.run({', '.join(['events', *options])})", "print(matches)", ""])
 
 
-def pyspark(query: cepheid.Query, given: Given, *, ended: bool) -> str:
+def pyspark(query: cepheid.Query, given: ShownEvents, *, ended: bool) -> str:
     """The same on Spark."""
     schema = ", ".join(f"`{field.name.replace('`', '``')}` {_ddl(field.type)}" for field in given.table.schema)
     options = _options(given, ended=ended, sort=False)
@@ -49,7 +49,7 @@ def pyspark(query: cepheid.Query, given: Given, *, ended: bool) -> str:
     return "\n".join([*lines, f"matches = events.transform(query.on({', '.join(options)}))", "matches.show(truncate=False)", ""])
 
 
-def _options(given: Given, *, ended: bool, sort: bool) -> list[str]:
+def _options(given: ShownEvents, *, ended: bool, sort: bool) -> list[str]:
     """The arguments that say how to read the events; what is a default is left out."""
     options = [] if given.type in {None, DEFAULT_TYPE} else [f"type={given.type!r}"]
     options += [] if given.time in {None, DEFAULT_TIME} else [f"time={given.time!r}"]
@@ -57,7 +57,7 @@ def _options(given: Given, *, ended: bool, sort: bool) -> list[str]:
     return [*options, 'until="end"'] if ended else options
 
 
-def _imports(query: cepheid.Query, given: Given, *others: str) -> list[str]:
+def _imports(query: cepheid.Query, given: ShownEvents, *others: str) -> list[str]:
     """The imports; those of the standard library first, where values need them."""
     values = [*query.args.values(), *(value for row in _values(given) for value in row.values())]
     decimals = any(isinstance(value, Decimal) for value in values)
@@ -74,7 +74,7 @@ def _query(query: cepheid.Query) -> list[str]:
     return [f"query = cepheid.query({written}{f', args={_literal(args)}' if args else ''})"]
 
 
-def _values(given: Given) -> list[Mapping[str, Any]]:
+def _values(given: ShownEvents) -> list[Mapping[str, Any]]:
     """The events that a program has in its text; none if there are too many."""
     if given.table.num_rows > MAX_ROWS_OF_CODE:
         return []
@@ -82,7 +82,7 @@ def _values(given: Given) -> list[Mapping[str, Any]]:
     return [dict(zip(given.table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _rows(given: Given, name: str, kinds: str = "a pyarrow.Table, a DataFrame or a list of dicts") -> list[str]:
+def _rows(given: ShownEvents, name: str, kinds: str = "a pyarrow.Table, a DataFrame or a list of dicts") -> list[str]:
     if given.table.num_rows > MAX_ROWS_OF_CODE:
         return [f"{name} = ...  # {counted(given.table.num_rows, 'event')}: {kinds}"]
     return [f"{name} = [", *(f"    {_literal(row)}," for row in _values(given)), "]"]

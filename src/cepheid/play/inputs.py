@@ -47,7 +47,7 @@ EMPTY = pa.table({"type": pa.array([], pa.string()), "ts": pa.array([], pa.int64
 
 
 @record(slots=False)
-class Given:
+class ShownEvents:
     """Events as they are shown: a table of them by row, and which columns have the type and the time (None: as `Query.run` finds them)."""
 
     table: pa.Table
@@ -133,7 +133,7 @@ def parameter_names(query: cepheid.Query) -> list[str]:
 # ----------------------------------------------------------------------------------------------------------------------- events
 
 
-def events_in(request: Mapping[str, Any]) -> Given:
+def events_in(request: Mapping[str, Any]) -> ShownEvents:
     """The events of a request: `{"format": .., "text": .., "type": .., "time": ..}` under "source".
 
     Raises InputError for text that is not of its format, with its line, and LimitError past MAX_EVENTS.
@@ -145,7 +145,7 @@ def events_in(request: Mapping[str, Any]) -> Given:
     check_choice("format", form, FORMATS)
     table = _table(form, text_in(source, "text"))
     check_events(table.num_rows)
-    return Given(table, name_in(source, "type"), name_in(source, "time"))
+    return ShownEvents(table, name_in(source, "type"), name_in(source, "time"))
 
 
 def _table(form: str, text: str) -> pa.Table:
@@ -279,7 +279,7 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def clock_of(given: Given, name: str | None) -> dict[str, Any] | None:
+def clock_of(given: ShownEvents, name: str | None) -> dict[str, Any] | None:
     """Where events stand on the axis of a time line: steps from `origin`; None without times.
 
     `steps` are whole numbers; `unit` is how many milliseconds one is, None where times are numbers; `origin` is in these milliseconds, or a number.
@@ -297,7 +297,7 @@ def clock_of(given: Given, name: str | None) -> dict[str, Any] | None:
     return {"steps": (times - first).tolist(), "unit": unit, "origin": first if unit is None else first * unit}
 
 
-def times_sorted(given: Given, name: str | None) -> bool:
+def times_sorted(given: ShownEvents, name: str | None) -> bool:
     """Whether events stand in the order of their times."""
     clock = clock_of(given, name)
     steps: Sequence[int] = [] if clock is None else clock["steps"]

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from cepheid.play.inputs import Given
+    from cepheid.play.inputs import ShownEvents
 
 Array = np.ndarray[Any, Any]
 
 
-def machine_of(query: cepheid.Query, given: Given) -> dict[str, Any]:
+def machine_of(query: cepheid.Query, given: ShownEvents) -> dict[str, Any]:
     """The drawing of the automaton, and its live states after each event.
 
     Returns `svg`, `states` (how many), `initial`, `finals`, `rounds` (of the states in a group, one round of which is drawn: which round it is, in
@@ -65,7 +65,7 @@ def said(error: CepheidError) -> str:
     return " ".join([f"{error.fact}.", *error.help])
 
 
-def _with_made(query: cepheid.Query, given: Given) -> tuple[pa.Table, Sequence[int], Array]:
+def _with_made(query: cepheid.Query, given: ShownEvents) -> tuple[pa.Table, Sequence[int], Array]:
     """The events that the query reads, with those that its definitions make, in their order.
 
     Returns them, the row of each in what is shown, `NOWHERE` of what is made, and for each the row of these events with which it begins.

@@ -24,7 +24,7 @@ from cepheid.engine.input.lags import lagged_table
 from cepheid.engine.letters.encoded import EventReader, Texts
 from cepheid.engine.letters.words import predicates_of
 from cepheid.engine.run.batch import grouped_chunks, ordered
-from cepheid.engine.run.made import Stream
+from cepheid.engine.run.made import MadeStream
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.plan import lags_in
@@ -46,7 +46,7 @@ IN_THE_AUTOMATON = frozenset({Strategy.ALL, Strategy.ANY, Strategy.STRICT})
 
 
 @record(slots=False)
-class Step:
+class PlayStep:
     """After one event. row: of the table. states: those that are live in its partition, ascending. ends: whether a match may end with it.
 
     sure: whether one does: what the note says of the others keeps back no match there.
@@ -62,7 +62,7 @@ class Step:
 class Steps:
     """The steps in the order of the events. note: what they do not take into account, empty where they are exact."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlayStep, ...]
     note: str
 
 
@@ -80,14 +80,14 @@ def steps_of(compiled: Compiled, events: pa.Table, *, null_keys: str = "drop", b
     rows = np.arange(events.num_rows) if stream is None else stream
     groups, positions = _grouped(compiled, events, rows, null_keys)
     if begins is not None:
-        events = dataclasses.replace(Stream.of(events, times), begun=times[begins]).as_read(positions, positions[begins])
+        events = dataclasses.replace(MadeStream.of(events, times), begun=times[begins]).as_read(positions, positions[begins])
     where = rows[groups.order]
     live = _read(compiled, events, times, positions, where, groups.cuts)
     states = dict(zip(where.tolist(), live.found, strict=True))
     finals = compiled.drawn.finals
     unsure = _unsure(compiled, where, groups.cuts, live)
     steps = (
-        Step(row, found, ends, sure=ends and row not in unsure)
+        PlayStep(row, found, ends, sure=ends and row not in unsure)
         for row in rows.tolist()
         for found in [states.get(row, ())]
         for ends in [not finals.isdisjoint(found)]

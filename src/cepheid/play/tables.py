@@ -10,10 +10,10 @@ from cepheid.play.limits import MAX_SHOWN_EVENTS
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE
 
 if TYPE_CHECKING:
-    from cepheid.play.inputs import Given
+    from cepheid.play.inputs import ShownEvents
 
 
-def shown_events(given: Given) -> dict[str, Any]:
+def shown_events(given: ShownEvents) -> dict[str, Any]:
     """The events as they are drawn.
 
     Returns `columns`, `rows` (texts, of the first `MAX_SHOWN_EVENTS`), `count`, the `clock` of the time line, the columns with the `time` and the

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.udtf import AnalyzeResult
 
 from cepheid.spark.tasks.row_values import from_arrow, to_arrow
-from cepheid.spark.tasks.tables import Reader, forget_readers, is_between, reader_of_task
+from cepheid.spark.tasks.tables import TaskReader, forget_readers, is_between, reader_of_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ class AnyQuery:
 
     def __init__(self, analyzed: Analyzed) -> None:
         self._reading = analyzed.reading
-        self._reader: Reader | None = None
+        self._reader: TaskReader | None = None
 
     @staticmethod
     def analyze(events: AnalyzeArgument, query: AnalyzeArgument, **options: AnalyzeArgument) -> Analyzed:
@@ -56,7 +56,7 @@ class AnyQuery:
         forget_readers()
 
 
-class RowReader(Reader):
+class RowReader(TaskReader):
     """A reader of single rows."""
 
     def together(self, pieces: list[Row]) -> pa.RecordBatch:

@@ -1,6 +1,6 @@
 """What a call of a table function means: the plan of its query, and what its tasks have to know.
 
-Comes in: a query, options, and the columns of the call's table. Goes out: a `batch.Plan`, and a `tables.Reading` as plain values.
+Comes in: a query, options, and the columns of the call's table. Goes out: a `batch.Plan`, and a `tables.CallReading` as plain values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cepheid.spark.recognition import on
 from cepheid.spark.source import SparkSource, arrow_bytes, event_schema
 from cepheid.spark.tasks.absences import FOREVER
 from cepheid.spark.tasks.row_values import to_arrow
-from cepheid.spark.tasks.tables import Reading
+from cepheid.spark.tasks.tables import CallReading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ MATCH = "cepheid_match"
 def analyzed(
     events: AnalyzeArgument, query: AnalyzeArgument, given: Mapping[str, AnalyzeArgument]
 ) -> tuple[spark_types.StructType, dict[str, Any]]:
-    """What a call of `cepheid_match` gives: its columns, and what its tasks have to know, see `Reading`. Raises as `sql.register`."""
+    """What a call of `cepheid_match` gives: its columns, and what its tasks have to know, see `CallReading`. Raises as `sql.register`."""
     if not events.isTable or not isinstance(events.dataType, spark_types.StructType):
         raise InputError("events is not a table", help=f"call {MATCH}(events => TABLE(..) PARTITION BY .. ORDER BY .., query => '..')")
     for name in given:
@@ -128,7 +128,7 @@ def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str
     letters = () if plan.compiled.layers else plan.compiled.reads
     read = dict.fromkeys([*attributes.values(), *letters, task.time_name])
     input_ = pa.schema([(name, plan.source.schema.attributes[name]) for name in read])
-    reading = Reading(
+    reading = CallReading(
         function=function,
         call="call " + form.format(function, _clauses(plan)),
         task=task.plain,
@@ -142,7 +142,7 @@ def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str
         drop_bad_times=plan.options.bad_time == "drop",
         output=arrow_bytes(plan.output()),
     )
-    return {name: getattr(reading, name) for name in names_of(Reading)}
+    return {name: getattr(reading, name) for name in names_of(CallReading)}
 
 
 def _clauses(plan: Plan) -> str:

@@ -38,14 +38,14 @@ QUERY = "query"
 
 
 @record(slots=False)
-class Several:
+class QueryPlans:
     """The plans of some queries over one source; names: theirs, None for a single query without the column `query`."""
 
     plans: tuple[Plan, ...]
     names: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, queries: Sequence[Query], names: Sequence[str] | None, options: Options, frame: DataFrame) -> Several:
+    def of(cls, queries: Sequence[Query], names: Sequence[str] | None, options: Options, frame: DataFrame) -> QueryPlans:
         """Bind and compile the queries for the frame; raises InputError for queries that cannot share a shuffle, and as `Plan.of`."""
         plans = tuple(Plan.of(query, options, frame) for query in queries)
         first = plans[0]

@@ -15,7 +15,7 @@ from cepheid.engine.run.allowance import check_max_bytes
 from cepheid.errors import CepheidError, InputError, check_choice
 from cepheid.schema import DEFAULT_TIME
 from cepheid.spark.options import Options
-from cepheid.spark.queries import Several
+from cepheid.spark.queries import QueryPlans
 from cepheid.spark.tasks.buckets import OUTPUT_LIMIT
 from cepheid.spark.translation import translated
 
@@ -158,7 +158,7 @@ class Recognition:
         self.names = names
         self.options = options
         # Of the last result; one value, so that threads that call the same object never mix two results.
-        self._last: tuple[Several, Observation | None] | None = None
+        self._last: tuple[QueryPlans, Observation | None] | None = None
 
     def __call__(self, frame: DataFrame) -> DataFrame:
         """The matches in a DataFrame of events, lazily; raises InputError for anything else."""
@@ -170,7 +170,7 @@ class Recognition:
         if frame.isStreaming:
             return self._stream(frame).run()
         self._check_options()
-        several = Several.of(self.queries, self.names, self.options, frame)
+        several = QueryPlans.of(self.queries, self.names, self.options, frame)
         matches, observation = several.run()
         self._last = several, observation
         return matches
@@ -200,13 +200,13 @@ class Recognition:
     def _stream(self, frame: DataFrame) -> StreamPlan:
         from cepheid.spark.stream import StreamPlan
 
-        return StreamPlan(Several.of(self.queries, self.names, self.options, frame))
+        return StreamPlan(QueryPlans.of(self.queries, self.names, self.options, frame))
 
     def explain(self, frame: DataFrame) -> str:
         """What the query means, in sentences, and what runs where for a DataFrame, as text; runs nothing."""
         if frame.isStreaming:
             return self._stream(frame).describe()
-        return Several.of(self.queries, self.names, self.options, frame).describe()
+        return QueryPlans.of(self.queries, self.names, self.options, frame).describe()
 
     def counts(self) -> dict[str, int]:
         """After an action on the last result: how many events were dropped.
@@ -238,7 +238,7 @@ class Recognition:
         """
         if frame.isStreaming:
             raise InputError("warnings() counts the types of all events, and this DataFrame is streaming", help="give it a table of events")
-        several = Several.of(self.queries, self.names, self.options, frame)
+        several = QueryPlans.of(self.queries, self.names, self.options, frame)
         with translated():
             return several.warnings()
 

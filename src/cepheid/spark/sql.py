@@ -23,7 +23,7 @@ from cepheid.spark.any_query import AnyQuery
 from cepheid.spark.calls import MATCH, plan_of, reading_of
 from cepheid.spark.columns import spark_type
 from cepheid.spark.recognition import on
-from cepheid.spark.tasks.tables import Partition
+from cepheid.spark.tasks.tables import CallPartition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +84,7 @@ def register(
     case_sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
     plan = plan_of(query, options, _fields(spark, schema), case_sensitive=case_sensitive)
     reading = reading_of(plan, name, option="cepheid.spark.register(.., {}={})", form="{}(TABLE(..) {})")
-    handler = _class(name, (Partition,), {"reading": reading})
+    handler = _class(name, (CallPartition,), {"reading": reading})
     return spark.udtf.register(name, cast("UserDefinedTableFunction", arrow_udtf(handler, returnType=plan.output())))
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cepheid.spark.options import Options
-    from cepheid.spark.queries import Several
+    from cepheid.spark.queries import QueryPlans
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -65,7 +65,7 @@ class StreamPlan:
     other sources, may hold Spark's back.
     """
 
-    several: Several
+    several: QueryPlans
     lateness: int | None = None
 
     def __post_init__(self) -> None:

@@ -47,7 +47,7 @@ FIELDS = frozenset({"name", "query", "events", "types", "matches", "partitions",
 
 
 @record
-class Given:
+class GivenMatch:
     """A match as an engine gave it: its interval and the positions of its variables (those without any may be left out)."""
 
     start: int
@@ -72,7 +72,7 @@ class Case:
     null_keys: int = 0
     skip: dict[str, str] = field(default_factory=dict)
 
-    def fault(self, answer: Mapping[Key, Iterable[Given]]) -> str | None:
+    def fault(self, answer: Mapping[Key, Iterable[GivenMatch]]) -> str | None:
         """What is wrong with the matches that an engine gave, by partition key, or None."""
         found = {key: list(matches) for key, matches in answer.items()}
         for key in [*self.matches, *(key for key in found if key not in self.matches)]:
@@ -81,11 +81,11 @@ class Case:
                 return f"partition {key}: {fault}" if key else fault
         return None
 
-    def undecided_fault(self, answer: Iterable[Given]) -> str | None:
+    def undecided_fault(self, answer: Iterable[GivenMatch]) -> str | None:
         """What is wrong with the absences that an engine lists as undecided, or None."""
         return _difference(list(answer), self.undecided)
 
-    def _fault(self, given: list[Given], expected: list[Any]) -> str | None:
+    def _fault(self, given: list[GivenMatch], expected: list[Any]) -> str | None:
         if self.choose is None:
             return _difference(given, expected)
         candidates, numbers = Counter(_last(entry) for entry in expected), Counter(match.end for match in given)
@@ -106,7 +106,7 @@ def _positions(value: int | Sequence[int]) -> tuple[int, ...]:
     return (value,) if isinstance(value, int) else tuple(sorted(value))
 
 
-def _difference(given: list[Given], expected: list[Any], *, some: bool = False) -> str | None:
+def _difference(given: list[GivenMatch], expected: list[Any], *, some: bool = False) -> str | None:
     supports = any(not isinstance(entry, dict) for entry in expected)
     interval = any(isinstance(entry, dict) and INTERVAL in entry for entry in expected)
     wanted = Counter(tuple(sorted(entry)) if supports else _wanted(entry) for entry in expected)
@@ -117,11 +117,11 @@ def _difference(given: list[Given], expected: list[Any], *, some: bool = False) 
     return "; ".join(parts) or None
 
 
-def _support(match: Given) -> tuple[int, ...]:
+def _support(match: GivenMatch) -> tuple[int, ...]:
     return tuple(sorted({position for positions in match.variables.values() for position in positions}))
 
 
-def _mapping(match: Given, *, interval: bool) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def _mapping(match: GivenMatch, *, interval: bool) -> tuple[tuple[str, tuple[int, ...]], ...]:
     items = [(name, tuple(positions)) for name, positions in match.variables.items() if len(positions)]
     return tuple(sorted([*items, (INTERVAL, (match.start, match.end))] if interval else items))
 

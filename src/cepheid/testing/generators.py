@@ -349,7 +349,7 @@ POSITIONAL = dataclasses.replace(
 
 
 @record
-class Piece:
+class GeneratedPattern:
     """A generated pattern: its text, the variables it shows, binds and hides, and whether it can be an item without parentheses.
 
     loose: it may begin or end with an optional item, beside which no gap and no NOT may stand.
@@ -448,7 +448,7 @@ class QueryGenerator:
         model = self.random.choice(self.fragment.models) if self.fragment.models and " THEN " in where else ""
         return [f"TIME MODEL {model}"] if model else []
 
-    def _postfixes(self, pattern: Piece) -> str:
+    def _postfixes(self, pattern: GeneratedPattern) -> str:
         """The pattern with what may stand behind a whole pattern."""
         random, fragment = self.random, self.fragment
         where = pattern.text
@@ -464,7 +464,7 @@ class QueryGenerator:
             where += f" WITHIN {self._interval()}"
         return where
 
-    def _absences(self, pattern: Piece) -> str:
+    def _absences(self, pattern: GeneratedPattern) -> str:
         """Some NOT FOLLOWED BY, with a condition or a window behind them now and then."""
         random, fragment = self.random, self.fragment
         text = ""
@@ -483,7 +483,7 @@ class QueryGenerator:
                 text += f" WITHIN {self._duration(12)}"
         return text
 
-    def having(self, pattern: Piece, *, restricted: bool) -> str:
+    def having(self, pattern: GeneratedPattern, *, restricted: bool) -> str:
         """A condition over measures: of what a match has, or of its interval alone; about half of the matches meet it."""
         choose, names = self.random.choice, sorted(pattern.shows)
         forms = ["duration() + duration() > duration()", "end_time() > start_time()", "NOT start_time() = end_time()"]
@@ -503,7 +503,7 @@ class QueryGenerator:
         first, second = choose(forms), choose(forms)
         return choose([first, first, f"{first} AND {second}", f"{first} OR {second}", f"NOT ({first})"])
 
-    def _targets(self, pattern: Piece) -> str:
+    def _targets(self, pattern: GeneratedPattern) -> str:
         names = sorted(pattern.shows - {"ANY"})
         if not names or self.random.random() < 0.6:
             return "*"
@@ -511,19 +511,19 @@ class QueryGenerator:
 
     # ------------------------------------------------------------------------------------------------------------------- patterns
 
-    def pattern(self, depth: int, outer: frozenset[str]) -> Piece:
+    def pattern(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """A random pattern; `outer` are variables that some enclosing pattern binds."""
         names = [name for name, _ in self.fragment.operators]
         weights = [weight for _, weight in self.fragment.operators]
         operator = self.random.choices(names, weights)[0] if depth > 0 else self.random.choice(["atom", "named"])
         return PATTERNS[operator](self, depth - 1, outer)
 
-    def atom(self, _depth: int, _outer: frozenset[str]) -> Piece:
+    def atom(self, _depth: int, _outer: frozenset[str]) -> GeneratedPattern:
         """A type or ANY."""
         kind = self.random.choice([*self.types, *self.types, "ANY"])
-        return Piece(kind, frozenset({kind}), frozenset({kind}), tight=True)
+        return GeneratedPattern(kind, frozenset({kind}), frozenset({kind}), tight=True)
 
-    def named(self, depth: int, outer: frozenset[str]) -> Piece:
+    def named(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """A pattern AS a variable; mostly an atom."""
         inner = self.pattern(depth, outer) if depth > 0 and self.random.random() < 0.3 else self.atom(0, outer)
         name = frozenset({self.random.choice(NAMES)})
@@ -531,7 +531,7 @@ class QueryGenerator:
             inner, text=f"{inner.item} AS {min(name)}", shows=inner.shows | name, binds=inner.binds | name, tight=self.random.random() < 0.7
         )
 
-    def sequence(self, depth: int, outer: frozenset[str], *, links: Sequence[str] = (";", ";", ";", ":")) -> Piece:
+    def sequence(self, depth: int, outer: frozenset[str], *, links: Sequence[str] = (";", ";", ";", ":")) -> GeneratedPattern:
         """A chain; its items may speak of the variables of an item that was made first."""
         count = self.random.randint(2, self.fragment.items)
         place = self.random.randrange(count)
@@ -553,32 +553,32 @@ class QueryGenerator:
             return f"; NOT {self.pattern(1, NONE).item} ;{gap}"
         return link
 
-    def adjacent(self, depth: int, outer: frozenset[str]) -> Piece:
+    def adjacent(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """A chain of `:` mostly."""
         return self.sequence(depth, outer, links=(":", ":", ";"))
 
-    def chain(self, depth: int, outer: frozenset[str]) -> Piece:
+    def chain(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """A chain of `:` alone."""
         return self.sequence(depth, outer, links=(":",))
 
-    def gap(self, depth: int, outer: frozenset[str]) -> Piece:
+    def gap(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """A chain with gaps."""
         return self.sequence(depth, outer, links=(";[", ":[", ";"))
 
-    def without(self, depth: int, outer: frozenset[str]) -> Piece:
+    def without(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """A chain with a negation between two items."""
         return self.sequence(depth, outer, links=("NOT", "NOT", ";"))
 
-    def then(self, depth: int, outer: frozenset[str]) -> Piece:
+    def then(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """THEN; its right side speaks of nothing outside, and none of both begins or ends with an optional item."""
         left, right = self._solid(depth, outer), self._solid(min(depth, 1), NONE)
         return _together(f"{left.item} THEN {right.item}", [left, right])
 
-    def _solid(self, depth: int, outer: frozenset[str]) -> Piece:
+    def _solid(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         piece = self.pattern(depth, outer)
         return self.named(0, outer) if piece.loose else piece
 
-    def optional(self, depth: int, outer: frozenset[str]) -> Piece:
+    def optional(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """A chain of which all items may be optional but one: often that and one more, else up to six, most of them events."""
         count = self.random.choice((2, 2, 3, 4, 6))
         place = self.random.randrange(count)
@@ -589,13 +589,13 @@ class QueryGenerator:
         binds = NONE.union(*(piece.binds for piece, free in zip(pieces, absent, strict=True) if not free))
         return dataclasses.replace(_together(text, pieces), binds=binds, loose=True)
 
-    def either(self, depth: int, outer: frozenset[str]) -> Piece:
+    def either(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """OR."""
         pieces = [self.pattern(depth, outer) for _ in range(self.random.choice([2, 2, 3]))]
         text = " OR ".join(piece.item for piece in pieces)
         return dataclasses.replace(_together(text, pieces), binds=frozenset.intersection(*(piece.binds for piece in pieces)))
 
-    def both(self, depth: int, outer: frozenset[str]) -> Piece:
+    def both(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """AND, of patterns that have matches in common: one of them is the other, filtered or with an alternative."""
         left = self.pattern(depth, outer)
         condition = self._condition(left.shows, outer - left.hides)
@@ -605,12 +605,12 @@ class QueryGenerator:
         right = self.pattern(depth, outer)
         return dataclasses.replace(_together(f"{left.item} AND ({left.item} OR {right.item})", [left, right]), binds=left.binds)
 
-    def conjunction(self, depth: int, outer: frozenset[str]) -> Piece:
+    def conjunction(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """ALL."""
         pieces = [self.pattern(min(depth, 1), outer) for _ in range(2)]
         return _together(" ALL ".join(piece.item for piece in pieces), pieces)
 
-    def iterate(self, depth: int, outer: frozenset[str], *, suffix: str = "+") -> Piece:
+    def iterate(self, depth: int, outer: frozenset[str], *, suffix: str = "+") -> GeneratedPattern:
         """`p+`, with a body of at least one atom."""
         inner = self.pattern(min(depth, 1), outer)
         text = inner.item
@@ -623,47 +623,47 @@ class QueryGenerator:
                 others = [name, f"prev({self.random.choice(names)})", *sorted(outer - {"ANY"})]
                 condition = self._between([f"prev({name})", self.random.choice(others)])
             text = f"({inner.text} FILTER {condition})"
-        return Piece(text + suffix, inner.shows, NONE, inner.hides, tight=self.random.random() < 0.7)
+        return GeneratedPattern(text + suffix, inner.shows, NONE, inner.hides, tight=self.random.random() < 0.7)
 
-    def iterate_adjacent(self, depth: int, outer: frozenset[str]) -> Piece:
+    def iterate_adjacent(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """`p:+`."""
         return self.iterate(depth, outer, suffix=" :+")
 
-    def iterate_gap(self, depth: int, outer: frozenset[str]) -> Piece:
+    def iterate_gap(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """`p+[I]` and `p:+[I]`."""
         return self.iterate(depth, outer, suffix=self.random.choice(["+", " :+"]) + self._interval())
 
-    def counted(self, depth: int, outer: frozenset[str]) -> Piece:
+    def counted(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """Braces."""
         suffixes = ["{2}", "{1,2}", "{2,}", "{2,3}", *([" :{2,3}", " :{1,2}"] if self.fragment.adjacent else [])]
         return self.iterate(depth, outer, suffix=self.random.choice(suffixes))
 
-    def filter(self, depth: int, outer: frozenset[str]) -> Piece:
+    def filter(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """FILTER, over variables of the pattern or, sometimes, of an enclosing one."""
         inner = self.pattern(depth, outer)
         return dataclasses.replace(inner, text=f"{inner.text} FILTER {self._condition(inner.shows, outer - inner.hides)}", tight=False)
 
-    def project(self, depth: int, outer: frozenset[str]) -> Piece:
+    def project(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """PROJECT."""
         inner = self.pattern(depth, outer)
         names = sorted(inner.shows - {"ANY"})
         kept = frozenset(self.random.sample(names, self.random.randint(0, len(names))))
         text = f"PROJECT {', '.join(sorted(kept)) or 'NONE'} ({inner.text})"
-        return Piece(text, inner.shows & kept, inner.binds & kept, inner.hides | (inner.shows - kept), tight=True)
+        return GeneratedPattern(text, inner.shows & kept, inner.binds & kept, inner.hides | (inner.shows - kept), tight=True)
 
-    def strict(self, depth: int, _outer: frozenset[str]) -> Piece:
+    def strict(self, depth: int, _outer: frozenset[str]) -> GeneratedPattern:
         """STRICT at any level; nothing inside may speak of outer variables."""
         return self._selected("STRICT", self.pattern(depth, NONE))
 
-    def select(self, depth: int, _outer: frozenset[str]) -> Piece:
+    def select(self, depth: int, _outer: frozenset[str]) -> GeneratedPattern:
         """Any strategy at any level, mostly around something that it can choose from."""
         body = self.random.choice([self.pattern, self.sequence, self.sequence, self.iterate])
         return self._selected(self.random.choice(self.fragment.nested), body(depth, NONE))
 
-    def _selected(self, strategy: str, inner: Piece) -> Piece:
+    def _selected(self, strategy: str, inner: GeneratedPattern) -> GeneratedPattern:
         return dataclasses.replace(inner, text=f"{strategy}({inner.text})", tight=True)
 
-    def within(self, depth: int, outer: frozenset[str]) -> Piece:
+    def within(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """A window on a sub-pattern."""
         spans = self.fragment.spans
         inner = self.sequence(depth, outer) if spans else self.pattern(depth, outer)
@@ -671,7 +671,7 @@ class QueryGenerator:
         window = windows[-1] if spans else self.random.choice(windows)
         return dataclasses.replace(inner, text=f"{inner.text} WITHIN {window}", tight=False)
 
-    def unless(self, depth: int, outer: frozenset[str]) -> Piece:
+    def unless(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """UNLESS."""
         inner = self.pattern(depth, outer)
         return dataclasses.replace(inner, text=f"{inner.text} UNLESS {self.pattern(1, NONE).item}", tight=False)
@@ -889,8 +889,8 @@ class QueryGenerator:
         )
 
 
-def _together(text: str, pieces: Sequence[Piece]) -> Piece:
-    return Piece(
+def _together(text: str, pieces: Sequence[GeneratedPattern]) -> GeneratedPattern:
+    return GeneratedPattern(
         text,
         NONE.union(*(piece.shows for piece in pieces)),
         NONE.union(*(piece.binds for piece in pieces)),
@@ -898,7 +898,7 @@ def _together(text: str, pieces: Sequence[Piece]) -> Piece:
     )
 
 
-PATTERNS: dict[str, Callable[[QueryGenerator, int, frozenset[str]], Piece]] = {
+PATTERNS: dict[str, Callable[[QueryGenerator, int, frozenset[str]], GeneratedPattern]] = {
     name: getattr(QueryGenerator, name)
     for name in (
         "atom", "named", "sequence", "adjacent", "chain", "gap", "without", "then", "optional", "either", "both", "conjunction", "iterate",

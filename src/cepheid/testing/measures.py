@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @record(slots=False)
-class Attribute:
+class RandomAttribute:
     """One attribute of the random events: its type, its type on Spark (None: Spark has none), and values to choose from."""
 
     type: pa.DataType
@@ -42,8 +42,8 @@ class Attribute:
     values: tuple[Any, ...]
 
 
-def _same(kind: pa.DataType, *values: Any) -> Attribute:
-    return Attribute(kind, kind, (*values, None))
+def _same(kind: pa.DataType, *values: Any) -> RandomAttribute:
+    return RandomAttribute(kind, kind, (*values, None))
 
 
 ZONES = ("'Europe/Berlin'", "'America/St_Johns'", "'+05:30'")
@@ -53,12 +53,12 @@ MAX_MATCHES = 2_000
 
 NAN = float("nan")
 
-NUMBERS: Mapping[str, Attribute] = MappingProxyType(
+NUMBERS: Mapping[str, RandomAttribute] = MappingProxyType(
     {
         "v": _same(pa.int64(), 0, 1, 1, 2, 3),
         "big": _same(pa.int64(), 2**62, 2**63 - 1, -(2**63), 2**53 + 1, -1, 7),
         "tiny": _same(pa.int8(), -128, 127, 5),
-        "huge": Attribute(pa.uint64(), None, (2**64 - 1, 2**63, 3, None)),
+        "huge": RandomAttribute(pa.uint64(), None, (2**64 - 1, 2**63, 3, None)),
         "w": _same(pa.float64(), 0.1, 0.2, 0.3, 1e16, -1e16, 2.5, NAN),
         "far": _same(pa.float64(), 1e308, -1e308, 1.7e308, float("inf"), float("-inf"), 1.0),
         "half": _same(pa.float32(), 0.5, 0.1, 3.25, NAN),
@@ -66,33 +66,33 @@ NUMBERS: Mapping[str, Attribute] = MappingProxyType(
         "wide": _same(pa.decimal128(38, 4), Decimal("9" * 34 + ".9999"), Decimal("-0.0001"), Decimal("-1e33"), Decimal(3)),
     }
 )
-TIMES_AND_TEXT: Mapping[str, Attribute] = MappingProxyType(
+TIMES_AND_TEXT: Mapping[str, RandomAttribute] = MappingProxyType(
     {
         "s": _same(pa.string(), "", "a", "ab", "Z", "\u00e9", "\U0001f600", "\uffff"),
-        "cat": Attribute(pa.dictionary(pa.int8(), pa.string()), pa.string(), ("a", "b", "c", None)),
+        "cat": RandomAttribute(pa.dictionary(pa.int8(), pa.string()), pa.string(), ("a", "b", "c", None)),
         "day": _same(pa.date32(), dt.date(2020, 1, 1), dt.date(1960, 5, 5), dt.date(9999, 12, 31)),
-        "noon": Attribute(pa.date64(), pa.date32(), (dt.date(2020, 1, 1), dt.date(1960, 5, 5), None)),
-        "berlin": Attribute(pa.timestamp("ms", "Europe/Berlin"), pa.timestamp("us", "UTC"), (1_600_000_000_123, -5, 0, None)),
-        "local": Attribute(pa.timestamp("ns"), pa.timestamp("us"), (1_600_000_000_123_456, -5, 0, None)),
-        "took": Attribute(pa.duration("s"), pa.duration("us"), (3600, -1, 2**62, None)),
+        "noon": RandomAttribute(pa.date64(), pa.date32(), (dt.date(2020, 1, 1), dt.date(1960, 5, 5), None)),
+        "berlin": RandomAttribute(pa.timestamp("ms", "Europe/Berlin"), pa.timestamp("us", "UTC"), (1_600_000_000_123, -5, 0, None)),
+        "local": RandomAttribute(pa.timestamp("ns"), pa.timestamp("us"), (1_600_000_000_123_456, -5, 0, None)),
+        "took": RandomAttribute(pa.duration("s"), pa.duration("us"), (3600, -1, 2**62, None)),
     }
 )
-WITHOUT_ORDER: Mapping[str, Attribute] = MappingProxyType(
+WITHOUT_ORDER: Mapping[str, RandomAttribute] = MappingProxyType(
     {
         "b": _same(pa.bool_(), True, False),
         "raw": _same(pa.binary(), b"", b"\xff"),
-        "clock": Attribute(pa.time32("s"), None, (dt.time(12, 30), None)),
+        "clock": RandomAttribute(pa.time32("s"), None, (dt.time(12, 30), None)),
         "tags": _same(pa.list_(pa.string()), [], ["a", None]),
-        "nothing": Attribute(pa.null(), None, (None,)),
+        "nothing": RandomAttribute(pa.null(), None, (None,)),
     }
 )
 SPOT = pa.struct([("x", pa.int16())])
-PLACE = Attribute(
+PLACE = RandomAttribute(
     pa.struct([("name", pa.large_string()), ("spot", SPOT)]),
     pa.struct([("name", pa.string()), ("spot", SPOT)]),
     (None, {"name": "x", "spot": None}, {"name": None, "spot": {"x": 7}}, {"name": "\u00e9", "spot": {"x": -3}}),
 )
-ATTRIBUTES: Mapping[str, Attribute] = MappingProxyType({**NUMBERS, **TIMES_AND_TEXT, **WITHOUT_ORDER, "place": PLACE})
+ATTRIBUTES: Mapping[str, RandomAttribute] = MappingProxyType({**NUMBERS, **TIMES_AND_TEXT, **WITHOUT_ORDER, "place": PLACE})
 
 TIMES: Mapping[str, tuple[pa.DataType, int]] = MappingProxyType(
     {
@@ -194,7 +194,7 @@ class MeasureGenerator(QueryGenerator):
         ]
         return choose(forms)
 
-    def _one_of(self, attributes: Mapping[str, Attribute]) -> str:
+    def _one_of(self, attributes: Mapping[str, RandomAttribute]) -> str:
         return self.random.choice([name for name, each in attributes.items() if not self.spark or each.spark is not None])
 
 
@@ -203,7 +203,7 @@ FRAGMENT = replace(ENGINE, strategies=("", "", "", "ANY", "STRICT", "NXT", "LAST
 
 
 @record(slots=False)
-class Case:
+class MeasureCase:
     """A query with measures, bound, and events."""
 
     query: Query
@@ -211,7 +211,7 @@ class Case:
     events: pa.Table
 
 
-def random_case(seed: int | str, *, time: str = "int64", spark: bool = False) -> Case:
+def random_case(seed: int | str, *, time: str = "int64", spark: bool = False) -> MeasureCase:
     """A query that binds, and events; the same for the same arguments."""
     random = randoms.Random(seed)
     events = random_table(random, time=time, spark=spark)
@@ -219,7 +219,7 @@ def random_case(seed: int | str, *, time: str = "int64", spark: bool = False) ->
     while True:
         query = cepheid.query(generator.query())
         try:
-            return Case(query, query.bound(query.schema(events.schema)), events)
+            return MeasureCase(query, query.bound(query.schema(events.schema)), events)
         except BindError:
             continue
 
@@ -239,7 +239,7 @@ def _frozen(value: Any) -> Any:
     return repr(value) if isinstance(value, list | dict) else value
 
 
-def fault(case: Case, matches: Matches) -> str | None:
+def fault(case: MeasureCase, matches: Matches) -> str | None:
     """What is wrong with the measures of a case's matches: a trigger gives other rows than the definition has, or not as many; None if nothing.
 
     Raises LimitError past the limits of the reference.

@@ -42,7 +42,7 @@ UNKNOWN_TYPE = "(other)"
 
 
 @record
-class Row:
+class ResultRow:
     """One row of a result: a match, with positions in the whole stream.
 
     values: of the measures. choose: under LIMIT and ANY, how many of the rows of this trigger are given; None for all of them.
@@ -65,8 +65,8 @@ class Counterexample:
     """A stream on which two queries differ: the events, and the rows that only one of them has."""
 
     events: tuple[Event, ...]
-    only_in_p: tuple[Row, ...]
-    only_in_q: tuple[Row, ...]
+    only_in_p: tuple[ResultRow, ...]
+    only_in_q: tuple[ResultRow, ...]
 
     def __repr__(self) -> str:
         lines = ["events:"]
@@ -130,11 +130,11 @@ def _bound(query: str | QueryPlan, schema: EventSchema | None, args: Mapping[str
     return bind(parse(query), schema, args=args, text=query)
 
 
-def _sorted(rows: Iterable[Row]) -> tuple[Row, ...]:
+def _sorted(rows: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
     return tuple(sorted(rows, key=lambda row: (row.match.end, row.match.start, repr(row))))
 
 
-def rows_of(plan: QueryPlan, events: Sequence[Event]) -> set[Row]:
+def rows_of(plan: QueryPlan, events: Sequence[Event]) -> set[ResultRow]:
     """The result of a query over a stream, by the reference, in the form in which results are compared."""
     from cepheid.testing import reference
 
@@ -147,7 +147,7 @@ def rows_of(plan: QueryPlan, events: Sequence[Event]) -> set[Row]:
             for match, measured in zip(group.candidates, values, strict=True):
                 mapping = tuple((name, tuple(places[position] for position in positions)) for name, positions in match.mapping)
                 moved = reference.Match(places[match.start], places[match.end], mapping)
-                rows.add(Row(moved, measured, choose))
+                rows.add(ResultRow(moved, measured, choose))
     return rows
 
 

@@ -48,7 +48,7 @@ NEVER: AgeRange = (1, 0)
 
 
 @record(slots=False)
-class Step:
+class MachineStep:
     """A step of a machine: its event, what it asks of each clock, which clocks it resets. needs: clocks of which it fails where they are empty."""
 
     source: Hashable
@@ -67,12 +67,12 @@ Memory = Any
 class Machine:
     """An automaton with clocks, over states of any kind, whose steps ask one interval of each clock."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[MachineStep, ...]
     initial: Hashable
     finals: frozenset[Hashable]
 
     def times(
-        self, begins: Memory, moves: Callable[[Step, Memory], Iterable[tuple[Memory, Step]]], ends: Callable[[Memory], bool]
+        self, begins: Memory, moves: Callable[[MachineStep, Memory], Iterable[tuple[Memory, MachineStep]]], ends: Callable[[Memory], bool]
     ) -> Machine:
         """The product with a memory. moves: what a step may leave in it, and what becomes of the step. ends: whether a run may end with it.
 
@@ -142,7 +142,7 @@ def _machine(automaton: Automaton) -> Machine:
     asked = frozenset(test.clock for each in moves for test in each.tests)
     steps = tuple(step for each in moves for step in _steps(each, automaton.alphabet, asked))
 
-    def split(step: Step, held: Memory) -> Iterable[tuple[Memory, Step]]:
+    def split(step: MachineStep, held: Memory) -> Iterable[tuple[Memory, MachineStep]]:
         asks = tuple((clock, span) for clock, span in step.asks if clock in held and span != ALWAYS)
         if step.needs <= held and all(span != NEVER for _, span in asks):
             yield held | step.resets, dataclasses.replace(step, asks=asks, needs=frozenset())
@@ -150,11 +150,13 @@ def _machine(automaton: Automaton) -> Machine:
     return Machine(steps, automaton.initial, frozenset(automaton.finals)).times(frozenset(), split, lambda _: True)
 
 
-def _steps(move: ClockMove, alphabet: Alphabet, asked: frozenset[int]) -> Iterable[Step]:
+def _steps(move: ClockMove, alphabet: Alphabet, asked: frozenset[int]) -> Iterable[MachineStep]:
     """A move as steps that ask one interval of each clock (Lemma A.1)."""
     event, condition = _event(move, alphabet), move.condition
     for spans in itertools.product(*(ages or (NEVER,) for ages in condition.ages.values())):
-        yield Step(move.source, move.target, event, tuple(zip(condition.ages, spans, strict=True)), move.resets & asked, condition.needs)
+        yield MachineStep(
+            move.source, move.target, event, tuple(zip(condition.ages, spans, strict=True)), move.resets & asked, condition.needs
+        )
 
 
 def _event(move: ClockMove, alphabet: Alphabet) -> Project:
@@ -214,7 +216,7 @@ def _reset_distinct(machine: Machine, clock: int) -> list[Machine]:
     if not any(step.asks and step.resets for step in steps):
         return [whole]
 
-    def asked_every_other_time(step: Step, asking: Memory) -> Iterable[tuple[Memory, Step]]:
+    def asked_every_other_time(step: MachineStep, asking: Memory) -> Iterable[tuple[Memory, MachineStep]]:
         if not step.resets:
             yield asking, step if asking else dataclasses.replace(step, asks=())
         elif asking:
@@ -245,7 +247,7 @@ def _bounded(machine: Machine) -> Machine:
     if not any(step.asks and edge[0] in reached({edge[1]}, edges) for step, edge in zip(kept, edges, strict=True)):
         return machine
 
-    def chosen(step: Step, memory: Memory) -> Iterable[tuple[Memory, Step]]:
+    def chosen(step: MachineStep, memory: Memory) -> Iterable[tuple[Memory, MachineStep]]:
         asked, left, least = memory
         lower, upper = step.asks[0][1] if step.asks else ALWAYS
         choices: list[tuple[int, int | None, int | None]] = [(asked, left, None)] if upper is None else []
@@ -310,11 +312,11 @@ def _pattern(machine: Machine) -> Pattern:
     return _alternatives(found).pattern if found else Filter(Event(None), (Literal(False, pa.bool_()),))
 
 
-def _single(steps: Iterable[Step]) -> Ways:
+def _single(steps: Iterable[MachineStep]) -> Ways:
     return _united(((step.source, step.target), _event_way(step)) for step in steps)
 
 
-def _event_way(step: Step) -> Way:
+def _event_way(step: MachineStep) -> Way:
     return Way(step.event, sum(1 for _ in walk(step.event)))
 
 

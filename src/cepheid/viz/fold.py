@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from cepheid.records import record
 from cepheid.viz.labels import Label, Link, links
-from cepheid.viz.rounds import Part, Run, runs
+from cepheid.viz.rounds import Run, Subgraph, runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ class Folded:
 
 
 @record
-class Count:
+class EdgeCount:
     """How often an edge is taken.
 
     least, most: the number of events, or of rounds; most: None without a bound. folded: the states between. waits: whether other events may come
@@ -81,7 +81,7 @@ class Arc:
     source: int
     target: int
     link: Link
-    count: Count | None = None
+    count: EdgeCount | None = None
 
     @property
     def waits(self) -> bool:
@@ -165,7 +165,7 @@ class Diagram:
             arcs.append(dataclasses.replace(arc, count=count))
         return Diagram(nodes, tuple(arcs), self.initial)
 
-    def said_rounds(self, around: Sequence[Count] = ()) -> Iterator[tuple[int, str]]:
+    def said_rounds(self, around: Sequence[EdgeCount] = ()) -> Iterator[tuple[int, str]]:
         """The states that are in a round of a group, each with which one, in words. around: the groups around the diagram."""
         for folded in [node.folded for node in self.nodes] + [arc.count.folded for arc in self.arcs if arc.count and not arc.count.round]:
             yield from _said_places(folded, around)
@@ -176,7 +176,7 @@ class Diagram:
                 yield from arc.count.round.said_rounds(groups)
 
 
-def _said_places(folded: Folded, around: Sequence[Count]) -> Iterator[tuple[int, str]]:
+def _said_places(folded: Folded, around: Sequence[EdgeCount]) -> Iterator[tuple[int, str]]:
     """The innermost round comes first: `round 1 of 2 in round 3 of 5`."""
     for state, place in zip(folded.states, folded.places, strict=bool(folded.places)):
         yield state, " in ".join(count.said(number) for count, number in reversed(list(zip(around, place, strict=True))))
@@ -214,15 +214,15 @@ def diagram(automaton: Automaton) -> Diagram:
     finals = sorted(automaton.finals - {link.source for link in drawn} - {automaton.initial})
     first = dict.fromkeys(finals, finals[0]) if finals else {}
     states = tuple(state for state in range(automaton.states) if first.get(state, state) == state)
-    part = Part(states, tuple(_joined(drawn, first)), automaton.initial, frozenset(automaton.finals.intersection(states)))
+    part = Subgraph(states, tuple(_joined(drawn, first)), automaton.initial, frozenset(automaton.finals.intersection(states)))
     return _folded(part, {state: tuple(finals) if state in first else (state,) for state in states})
 
 
-def _folded(part: Part, members: Mapping[int, tuple[int, ...]]) -> Diagram:
+def _folded(part: Subgraph, members: Mapping[int, tuple[int, ...]]) -> Diagram:
     """What is drawn of a part of an automaton; members: what the node of each of its states stands for."""
     groups = runs(part)
     ends = frozenset(end for run in groups for end in (run.source, run.end))
-    rest = Part(part.states, tuple(_beside(part.links, groups)), part.initial, part.finals | ends)
+    rest = Subgraph(part.states, tuple(_beside(part.links, groups)), part.initial, part.finals | ends)
     counted, inner, left = _Counting(rest).found()
     inner = inner.union(*(run.states for run in groups))
     shown = [state for state in part.states if state not in inner]
@@ -238,14 +238,14 @@ def _folded(part: Part, members: Mapping[int, tuple[int, ...]]) -> Diagram:
     return Diagram(nodes, tuple(sorted(arcs, key=lambda arc: (arc.source, arc.target, arc.waits))), number[part.initial])
 
 
-def _count(run: Run, *, waits: bool) -> Count:
+def _count(run: Run, *, waits: bool) -> EdgeCount:
     """How often a group is done, with what is drawn of one round."""
     begin, end = run.source, run.between[0]
     inner = tuple(run.rounds[0])
-    part = Part((begin, *sorted(inner), end), run.links, begin, frozenset({end}))
+    part = Subgraph((begin, *sorted(inner), end), run.links, begin, frozenset({end}))
     inside = _folded(part, {begin: (), end: ()} | {state: (state,) for state in inner}).in_rounds(run.rounds)
     between = Folded(run.between, tuple((number,) for number in range(1, len(run.between) + 1)))
-    return Count(run.least, run.most, between, waits, inside)
+    return EdgeCount(run.least, run.most, between, waits, inside)
 
 
 def _beside(drawn: Iterable[Link], groups: Sequence[Run]) -> Iterator[Link]:
@@ -285,7 +285,7 @@ Shown = tuple[Label, ...]
 class _Counting:
     """The search for counted items."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Subgraph) -> None:
         self.part = part
         self.leaving: dict[int, list[Link]] = defaultdict(list)
         self.entering: dict[int, list[Link]] = defaultdict(list)
@@ -309,9 +309,9 @@ class _Counting:
         label = next(iter(leaving))
         return label if entering == leaving else None
 
-    def found(self) -> tuple[list[tuple[Link, Count]], set[int], list[Link]]:
+    def found(self) -> tuple[list[tuple[Link, EdgeCount]], set[int], list[Link]]:
         """The counted links, the states inside them, and the links that are left."""
-        counted: list[tuple[Link, Count]] = []
+        counted: list[tuple[Link, EdgeCount]] = []
         inner: set[int] = set()
         taken: dict[tuple[int, int], list[Shown]] = defaultdict(list)
         for source in self.part.from_the_start:
@@ -325,7 +325,7 @@ class _Counting:
                     taken[source, item[0].target].append(label)
         return counted, inner, self.left(inner, taken)
 
-    def item(self, source: int, label: Shown) -> tuple[Link, Count] | None:
+    def item(self, source: int, label: Shown) -> tuple[Link, EdgeCount] | None:
         """The counted item that begins in a state, with such a label."""
         inside = self.between(source, label)
         ends = {link.target for state in inside for link in self.leaving[state]} - inside
@@ -342,7 +342,7 @@ class _Counting:
         taken = [link for link in self.leaving[source] if link.target in inside]
         taken += [link for state in sorted(inside) for link in self.leaving[state]]
         labels = dict.fromkeys(each for link in taken for each in link.labels)
-        return Link(source, end, tuple(labels)), Count(*counts, Folded(tuple(sorted(inside))), waits.pop())
+        return Link(source, end, tuple(labels)), EdgeCount(*counts, Folded(tuple(sorted(inside))), waits.pop())
 
     def between(self, source: int, label: Shown) -> set[int]:
         """The states that are reached by this label alone, and that have no other."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cepheid.automata.automaton import Automaton
-    from cepheid.viz.fold import Arc, Count, Diagram, Node
+    from cepheid.viz.fold import Arc, Diagram, EdgeCount, Node
     from cepheid.viz.labels import Label
 
 MAX_DRAWN_STATES = 100
@@ -106,7 +106,7 @@ def _sizes(panels: Sequence[Panel]) -> str:
 
 
 @record(slots=False)
-class Line:
+class LabelLine:
     """One line of a label: text of a condition, and behind its end the mark."""
 
     condition: str
@@ -143,7 +143,7 @@ class Scene:
 
     diagram: Diagram
     placed: layout.Placed
-    lines: tuple[tuple[Line, ...], ...]
+    lines: tuple[tuple[LabelLine, ...], ...]
     boxes: tuple[Box | None, ...]
     rounds: tuple[Scene | None, ...]
 
@@ -161,19 +161,19 @@ class Scene:
         return _radius(self.diagram.nodes[number])
 
 
-def label_lines(labels: Sequence[Label]) -> tuple[Line, ...]:
+def label_lines(labels: Sequence[Label]) -> tuple[LabelLine, ...]:
     """The lines that an SVG shows of a label."""
-    lines: list[Line] = []
+    lines: list[LabelLine] = []
     for label in labels:
         *before, last = textwrap.wrap(label.condition, LINE_WIDTH, break_on_hyphens=False) or [""]
-        lines += [*map(Line, before), Line(last, label.mark)]
+        lines += [*map(LabelLine, before), LabelLine(last, label.mark)]
     if len(lines) > LINES_SHOWN:
         rest = len(lines) - LINES_SHOWN + 1
-        lines = [*lines[: LINES_SHOWN - 1], Line(f".. {counted(rest, 'line')} more")]
+        lines = [*lines[: LINES_SHOWN - 1], LabelLine(f".. {counted(rest, 'line')} more")]
     return tuple(lines)
 
 
-def _label_size(lines: Sequence[Line]) -> tuple[float, float]:
+def _label_size(lines: Sequence[LabelLine]) -> tuple[float, float]:
     return max((line.width for line in lines), default=0.0), LEADING * len(lines)
 
 
@@ -181,12 +181,12 @@ def _radius(node: Node) -> float:
     return RADIUS if node.states else POINT
 
 
-def _times_width(count: Count) -> float:
+def _times_width(count: EdgeCount) -> float:
     """The width of the part of a box that says how often."""
     return svg.text_width(str(count), FONT_SIZE) + 2 * PADDING
 
 
-def _item_size(count: Count, lines: Sequence[Line], inside: Scene | None) -> layout.Size:
+def _item_size(count: EdgeCount, lines: Sequence[LabelLine], inside: Scene | None) -> layout.Size:
     """The box of a counted item or a group: a group is entered at the height where its round begins."""
     if inside is None:
         width, height = _label_size(lines)
@@ -195,7 +195,7 @@ def _item_size(count: Count, lines: Sequence[Line], inside: Scene | None) -> lay
     return layout.Size(inside.placed.width + 2 * PADDING + _times_width(count), above, inside.placed.height + 2 * PADDING - above)
 
 
-def _edge_size(arc: Arc, lines: Sequence[Line], inside: Scene | None) -> layout.Size:
+def _edge_size(arc: Arc, lines: Sequence[LabelLine], inside: Scene | None) -> layout.Size:
     """What the label of an edge takes: above its line, or around it for a counted item."""
     if arc.count is None:
         width, height = _label_size(lines)
@@ -229,7 +229,7 @@ def scene(drawn: Diagram, *, limit: float = PAGE_WIDTH - 2 * MARGIN - ENTRY) -> 
     return Scene(drawn, placed, lines, tuple(boxes), rounds)
 
 
-def _edge_box(arc: Arc, lines: Sequence[Line], inside: Scene | None, bend: layout.Bend) -> Box:
+def _edge_box(arc: Arc, lines: Sequence[LabelLine], inside: Scene | None, bend: layout.Bend) -> Box:
     middle = (bend.left + bend.right) / 2
     if arc.count is None:
         width, height = _label_size(lines)
@@ -251,7 +251,7 @@ def _check_size(drawn: Diagram) -> None:
             )
 
 
-def _state_size(node: int, drawn: Diagram, lines: Sequence[Sequence[Line]]) -> layout.Size:
+def _state_size(node: int, drawn: Diagram, lines: Sequence[Sequence[LabelLine]]) -> layout.Size:
     """A circle with its loops: those with a label above it, the waiting loop below."""
     radius = _radius(drawn.nodes[node])
     width, above, below = 2 * (radius + ARROW), radius, radius
@@ -425,12 +425,12 @@ def _label(laid: Scene, index: int) -> list[str]:
     return [item, svg.element("g", "\n".join(["", *_body(inside), ""]), transform=corner)]
 
 
-def _said_between(count: Count) -> str:
+def _said_between(count: EdgeCount) -> str:
     said = f"states {', '.join(map(str, count.states))}" if len(count.states) > 1 else f"state {count.states[0]}"
     return said if count.round is None else f"between two rounds: {said}"
 
 
-def _lines(lines: Sequence[Line], middle: float, top: float) -> list[str]:
+def _lines(lines: Sequence[LabelLine], middle: float, top: float) -> list[str]:
     parts = []
     for place, line in enumerate(lines):
         y = top + LEADING * (place + 1) - 4

@@ -1,8 +1,8 @@
 """Repeated groups in an automaton: rounds, one behind the other, that have the same states and links.
 
-Comes in: a `Part`, states with the links between them. Goes out: `Run`s. `(A ; B){5}` is five times the same links; `(A ; B){2,4}` may be left behind
-its second round already, and `(A ; B){2,}` enters its last round again. All have this in common: links with the same labels leave the states that
-stand for each other, nothing enters or leaves a round in its middle, and between two rounds is one state, behind the one and before the other.
+Comes in: a `Subgraph`, states with the links between them. Goes out: `Run`s. `(A ; B){5}` is five times the same links; `(A ; B){2,4}` may be left
+behind its second round already, and `(A ; B){2,}` enters its last round again. All have this in common: links with the same labels leave the states
+that stand for each other, nothing enters or leaves a round in its middle, and between two rounds is one state, behind the one and before the other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_ROUND_STATES = 50
 
 
 @record(slots=False)
-class Part:
+class Subgraph:
     """States with the links between them. initial, finals: what no round and no counted item has inside."""
 
     states: tuple[int, ...]
@@ -73,7 +73,7 @@ class Run:
         return frozenset(self.between).union(*(each.values() for each in self.rounds))
 
 
-def runs(part: Part) -> list[Run]:
+def runs(part: Subgraph) -> list[Run]:
     """The repeated groups: from each state the one with most states inside, of these that with the shortest rounds."""
     return _Search(part).found()
 
@@ -108,7 +108,7 @@ class _Round:
 class _Search:
     """The search for runs. closed: the states that no further round has inside."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Subgraph) -> None:
         self.part = part
         self.leaving: dict[int, dict[Label, set[int]]] = defaultdict(lambda: defaultdict(set))
         self.entering: dict[int, dict[Label, set[int]]] = defaultdict(lambda: defaultdict(set))

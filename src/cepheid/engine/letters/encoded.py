@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.letters.predicates import NARROW, Rows
+from cepheid.engine.letters.predicates import NARROW, BatchRows
 from cepheid.engine.letters.values import DECIMALS, INT64_MAX, INT64_MIN, Column, decimal_halves, evaluate, plain, read
 from cepheid.engine.letters.words import are_letters
 from cepheid.engine.memory.pools import Array, power_of_two
@@ -385,7 +385,7 @@ class Values:
         return [None if each is None else bool(each) for each in listed] if pa.types.is_boolean(kind) else listed
 
 
-class _Positioned(Rows):
+class _Positioned(BatchRows):
     """A batch whose positions are known."""
 
     positions: Array
@@ -443,7 +443,7 @@ class ValueReader:
 
     def as_columns(self, events: pa.RecordBatch) -> list[pa.Array]:
         """A column for each value, as `of_columns` takes them; of values without positions. Linear."""
-        rows = Rows(self._schema, {name: events.column(name) for name in self._columns}, events.num_rows)
+        rows = BatchRows(self._schema, {name: events.column(name) for name in self._columns}, events.num_rows)
         return [_column(evaluate(value, rows), events.num_rows) for value in self.layout.values]
 
     def of_columns(self, columns: Sequence[pa.Array]) -> Array:

@@ -108,7 +108,7 @@ class LetterReader:
         start = 0
         for batch in [events] if isinstance(events, pa.RecordBatch) else events.select(columns).to_batches():
             if columns:
-                rows = Rows(self.predicates.schema, {name: batch.column(name) for name in columns}, batch.num_rows)
+                rows = BatchRows(self.predicates.schema, {name: batch.column(name) for name in columns}, batch.num_rows)
                 self._batch(rows, out[start : start + batch.num_rows])
             start += batch.num_rows
         if not columns:
@@ -117,10 +117,10 @@ class LetterReader:
 
     def _constants(self, out: np.ndarray[Any, Any]) -> None:
         for value, condition in zip(self.predicates.values, self.predicates.conditions, strict=True):
-            if evaluate(condition, Rows(self.predicates.schema, {}, 0)).truth():
+            if evaluate(condition, BatchRows(self.predicates.schema, {}, 0)).truth():
                 out |= self._narrow.type(value)
 
-    def of(self, rows: Rows) -> np.ndarray[Any, Any]:
+    def of(self, rows: BatchRows) -> np.ndarray[Any, Any]:
         """One letter per event of a batch that others read too, in as few bytes as its bits need; of whatever columns the predicates look at."""
         out = np.zeros(rows.length, self._narrow)
         if self.predicates.columns:
@@ -129,7 +129,7 @@ class LetterReader:
             self._constants(out)
         return out
 
-    def _batch(self, rows: Rows, out: np.ndarray[Any, Any]) -> None:
+    def _batch(self, rows: BatchRows, out: np.ndarray[Any, Any]) -> None:
         predicates = self.predicates
         tables = {}
         for path in predicates.texts:
@@ -150,7 +150,7 @@ class LetterReader:
                 bit = truth.view(np.uint8).astype(self._narrow, copy=False) if truth.ndim else self._narrow.type(bool(truth))
                 np.bitwise_or(target, bit * self._narrow.type(value), out=target)
 
-    def _at_once(self, path: tuple[str, ...], rows: Rows) -> np.ndarray[Any, Any] | None:
+    def _at_once(self, path: tuple[str, ...], rows: BatchRows) -> np.ndarray[Any, Any] | None:
         """What the texts of a few rows add to their letters; None where one of them is new."""
         known = self._known[path]
         try:
@@ -174,7 +174,7 @@ class LetterReader:
             known.update(zip(texts, values.added(conditions, self._narrow).tolist(), strict=True))
         return np.array([known[text] for text in texts], self._narrow)
 
-    def _prepare(self, rows: Rows) -> None:
+    def _prepare(self, rows: BatchRows) -> None:
         """Compute for the whole batch what has text or decimals as arguments: on distinct values where there is one text column."""
         for node in self.predicates.apart:
             path = text_column(node)
@@ -183,7 +183,7 @@ class LetterReader:
             else:
                 rows.results[node] = self._distinct(path, rows).gather(node)
 
-    def _distinct(self, path: tuple[str, ...], rows: Rows) -> _Distinct:
+    def _distinct(self, path: tuple[str, ...], rows: BatchRows) -> _Distinct:
         known = rows.distinct.get(path)
         if known is None:
             known = _Distinct.of(path, rows.array(path), self.predicates.schema, self._dictionaries.get(path))
@@ -195,7 +195,7 @@ NARROW = ((8, np.uint8), (16, np.uint16), (32, np.uint32), (64, np.uint64))
 """The narrowest integer for so many bits: fewer bytes to move while the letters are put together."""
 
 
-def _truth(condition: Expression, rows: Rows) -> np.ndarray[Any, Any]:
+def _truth(condition: Expression, rows: BatchRows) -> np.ndarray[Any, Any]:
     """Where a condition holds, for some or for all rows at once; parts that all have to hold do so one by one, without NULL."""
     if isinstance(condition, Apply) and condition.operator == "and" and rows.known(condition) is None:
         return functools.reduce(np.logical_and, (_truth(part, rows) for part in condition.arguments))
@@ -222,7 +222,7 @@ def boundaries(expression: Expression) -> Iterator[Apply]:
 
 
 @dataclass
-class Rows:
+class BatchRows:
     """A batch, or a slice of one, as a source of columns for `values.evaluate`.
 
     results: expressions computed for all rows of the batch. cache: columns read so far. start, length: the slice.
@@ -237,9 +237,9 @@ class Rows:
     distinct: dict[tuple[str, ...], _Distinct] = field(default_factory=dict)
     whole: bool = True
 
-    def slice(self, start: int, length: int) -> Rows:
+    def slice(self, start: int, length: int) -> BatchRows:
         """The same batch, seen through a window of rows."""
-        return Rows(self.schema, self.arrays, length, start, self.results, self.cache, whole=start == 0 and length == self.length)
+        return BatchRows(self.schema, self.arrays, length, start, self.results, self.cache, whole=start == 0 and length == self.length)
 
     def array(self, path: tuple[str, ...]) -> pa.Array:
         """The input array of a path; a NULL struct has NULL fields."""
@@ -307,11 +307,11 @@ class _Values:
     known: dict[Expression, np.ndarray[Any, Any]] = field(default_factory=dict)
 
     @functools.cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> BatchRows:
         """The values as a batch, with NULL."""
         values = plain(self.dictionary)
         values = pa.concat_arrays([values, pa.nulls(1, values.type)])
-        rows = Rows(self.schema, {self.path[0]: values}, len(values))
+        rows = BatchRows(self.schema, {self.path[0]: values}, len(values))
         rows.cache[self.path, str(TEXT)] = _lazy(values, TEXT)
         return rows
 

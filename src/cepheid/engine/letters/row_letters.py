@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from cepheid.engine.letters.row_values import Attributes, Names, ThroughArrow, indented, is_unicode
+from cepheid.engine.letters.row_values import RowAttributes, SourceNames, ThroughArrow, indented, is_unicode
 from cepheid.engine.letters.values import DECIMALS, EPOCH_DAY, INT64_MAX, INT64_MIN, to_scale
 from cepheid.logical import calendar, time_zones
 from cepheid.logical.folding import ASCII_LOWER, ASCII_UPPER
@@ -93,8 +93,8 @@ def why_arrow(*programs: Predicates, values: Sequence[Expression] = ()) -> str |
 def _source(programs: Sequence[Predicates], values: Sequence[Expression]) -> tuple[str, dict[str, object]]:
     """The source of a function `read`, and its constants."""
     schema = programs[0].schema
-    names = Names()
-    attributes = Attributes(schema.attributes, names)
+    names = SourceNames()
+    attributes = RowAttributes(schema.attributes, names)
     time = attributes.read((schema.time_column,), time_value_type(schema.time_type)) if schema.time_column is not None else None
     bodies = [_Letter(program, attributes, names).lines(f"letter{number}") for number, program in enumerate(programs)]
     results = [time or "0", *(f"letter{number}" for number in range(len(programs)))]
@@ -145,7 +145,7 @@ NULL = Value("None", ("False",))
 class _Letter:
     """The lines that give the letter of one program."""
 
-    def __init__(self, predicates: Predicates, attributes: Attributes, names: Names) -> None:
+    def __init__(self, predicates: Predicates, attributes: RowAttributes, names: SourceNames) -> None:
         self.predicates = predicates
         self.attributes = attributes
         self.names = names

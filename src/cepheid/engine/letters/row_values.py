@@ -43,7 +43,7 @@ class ThroughArrow(Exception):  # noqa: N818 - no error: it says which way to go
     """What a compiler of one row leaves to Arrow, with the reason."""
 
 
-class Names:
+class SourceNames:
     """The constants of generated source by the names that it has for them, and names for its variables."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Names:
 
 
 @dataclass
-class Attribute:
+class RowAttribute:
     """One attribute, or a field inside it: its type, the variable that has its value, and the variables to read it into, by canonical type.
 
     fields: of a struct, by name. item: what a list has, of which nothing is read.
@@ -76,22 +76,22 @@ class Attribute:
 
     kind: pa.DataType
     variable: str
-    fields: dict[str, Attribute] = field(default_factory=dict)
-    item: Attribute | None = None
+    fields: dict[str, RowAttribute] = field(default_factory=dict)
+    item: RowAttribute | None = None
     wanted: dict[pa.DataType, str] = field(default_factory=dict)
 
     @property
-    def parts(self) -> Iterator[Attribute]:
+    def parts(self) -> Iterator[RowAttribute]:
         """The attribute and the fields inside it."""
         yield self
         for part in self.fields.values():
             yield from part.parts
 
 
-class Attributes:
+class RowAttributes:
     """The attributes of one event, in the order of the schema, and the lines that read them."""
 
-    def __init__(self, kinds: Mapping[str, pa.DataType], names: Names) -> None:
+    def __init__(self, kinds: Mapping[str, pa.DataType], names: SourceNames) -> None:
         self.names = names
         self.all = {name: _attribute(kind, f"v{number}") for number, (name, kind) in enumerate(kinds.items())}
 
@@ -115,7 +115,7 @@ class Attributes:
         """The lines that check and read all attributes, with their values in the variables `v0`, `v1`, .."""
         return [line for attribute in self.all.values() for line in self._lines(attribute, nested=False)]
 
-    def _lines(self, attribute: Attribute, *, nested: bool) -> list[str]:
+    def _lines(self, attribute: RowAttribute, *, nested: bool) -> list[str]:
         value, kind = attribute.variable, attribute.kind
         at = Place(kind, value, self.names, nested)
         if not _castable(None, kind):
@@ -136,7 +136,7 @@ class Attributes:
             lines += [f"{'elif' if number else 'if'} {test}:", *indented([*body, *reads] or ["pass"])]
         return [*lines, f"{'elif' if ways else 'if'} {value} is not None:", *indented(["return None"])]
 
-    def _struct(self, attribute: Attribute) -> list[Way]:
+    def _struct(self, attribute: RowAttribute) -> list[Way]:
         if not _castable(sample(attribute.kind), attribute.kind):
             return []
         keys = self.names.constant(tuple(attribute.fields))
@@ -146,21 +146,21 @@ class Attributes:
             body += self._lines(part, nested=True)
         return [(f"type({attribute.variable}) is dict", body)]
 
-    def _list(self, attribute: Attribute, item: Attribute) -> list[Way]:
+    def _list(self, attribute: RowAttribute, item: RowAttribute) -> list[Way]:
         if not all(_castable(values, attribute.kind) for values in ([], [None], [sample(item.kind)])):
             return []
         loop = [f"for {item.variable} in {attribute.variable}:", *indented(self._lines(item, nested=True))]
         return [(f"type({attribute.variable}) is list", loop)]
 
 
-def _attribute(kind: pa.DataType, variable: str) -> Attribute:
+def _attribute(kind: pa.DataType, variable: str) -> RowAttribute:
     if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and kind.value_field.nullable:
-        return Attribute(kind, variable, item=_attribute(kind.value_type, f"{variable}_item"))
+        return RowAttribute(kind, variable, item=_attribute(kind.value_type, f"{variable}_item"))
     fields = {}
     names = [kind.field(number).name for number in range(kind.num_fields)] if pa.types.is_struct(kind) else []
     if len(set(names)) == len(names) and all(kind.field(number).nullable for number in range(len(names))):
         fields = {name: _attribute(kind.field(number).type, f"{variable}_f{number}") for number, name in enumerate(names)}
-    return Attribute(kind, variable, fields)
+    return RowAttribute(kind, variable, fields)
 
 
 def indented(lines: list[str]) -> list[str]:
@@ -174,7 +174,7 @@ class Place:
 
     kind: pa.DataType
     value: str
-    names: Names
+    names: SourceNames
     nested: bool = False
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.automata import alphabet as alphabets
-from cepheid.engine.letters.predicates import LetterReader, Predicates, Rows
+from cepheid.engine.letters.predicates import BatchRows, LetterReader, Predicates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,12 +77,12 @@ class LongReader:
         start = 0
         batches = [events] if isinstance(events, pa.RecordBatch) else events.select(list(predicates.columns)).to_batches()
         for batch in batches if predicates.columns else ():
-            rows = Rows(predicates.schema, {name: batch.column(name) for name in predicates.columns}, batch.num_rows)
+            rows = BatchRows(predicates.schema, {name: batch.column(name) for name in predicates.columns}, batch.num_rows)
             for place, reader in enumerate(self._words):
                 out[start : start + batch.num_rows, place] = reader.of(rows)
             start += batch.num_rows
         if not predicates.columns:
-            nothing = Rows(predicates.schema, {}, events.num_rows)
+            nothing = BatchRows(predicates.schema, {}, events.num_rows)
             for place, reader in enumerate(self._words):
                 out[:, place] = reader.of(nothing)
         return out

@@ -28,7 +28,7 @@ WINDOW_HELP = "bound the matches by a window: `WITHIN 1 hour` or `WITHIN 1000 EV
 
 
 @record
-class Shape:
+class CountShape:
     """How large the parts of a block are. width: numbers of a row. rows: rows of the matrix. size: limbs of a number."""
 
     width: int
@@ -69,7 +69,7 @@ class Shape:
 class CountBlocks(BlockStore):
     """The blocks of an evaluation's partitions. places: entries that a new ring has room for (a power of two, or 0 for good)."""
 
-    def __init__(self, shape: Shape, *, places: int) -> None:
+    def __init__(self, shape: CountShape, *, places: int) -> None:
         super().__init__(
             (0, 0, 0, 0, 1, 1, 0, 0, places - 1), kept=KEPT
         )  # nothing is alive but the initial macro state, the matrix the identity
@@ -77,7 +77,7 @@ class CountBlocks(BlockStore):
         self._take(shape)
         self.open(np.zeros(1, np.int64))
 
-    def _take(self, shape: Shape) -> None:
+    def _take(self, shape: CountShape) -> None:
         """New blocks have this shape."""
         self.shape = shape
         self.template: Array = np.zeros(size_class(shape.words(self._places))[1], np.int64)
@@ -126,7 +126,7 @@ class CountBlocks(BlockStore):
         block[shape.ring : shape.words(places)].reshape(-1, shape.entry)[numbers & places - 1] = entries[numbers & mask]
         self._replace(row, block)
 
-    def reshape(self, shape: Shape) -> None:
+    def reshape(self, shape: CountShape) -> None:
         """Move all blocks into fresh ones of another shape, no part of which is smaller; linear in them. Raises LimitError past COUNT_WORDS."""
         old, rows = self.shape, self.held_rows
         capacities = self.word(rows, MASK) + 1

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.engine.letters.predicates import Rows
+from cepheid.engine.letters.predicates import BatchRows
 from cepheid.engine.letters.values import evaluate, literal, one_chunk
 from cepheid.engine.memory.pools import ragged
 from cepheid.engine.output.matches import without_columns
@@ -66,7 +66,7 @@ class ConstantIndex:
     starts: Array
     queries: Array
 
-    def touched(self, rows: Rows) -> tuple[Array, Array]:
+    def touched(self, rows: BatchRows) -> tuple[Array, Array]:
         """(row, query) of each pair, by row. O(rows x log constants + pairs)."""
         values = evaluate(self.expression, rows)
         if isinstance(self.constants, pa.Array):
@@ -138,7 +138,7 @@ class Family:
                 continue
             own = events.select(list(_columns(route.index.expression, self.compiled.schema))).take(pa.array(rows)).combine_chunks()
             arrays = {name: one_chunk(own[name]) for name in own.column_names}
-            places, queries = route.index.touched(Rows(self.compiled.schema, arrays, len(rows)))
+            places, queries = route.index.touched(BatchRows(self.compiled.schema, arrays, len(rows)))
             pairs.append((rows[places], queries))
         if not pairs:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 @record(slots=False)
-class Numbered(Compiled):
+class NumberedQuery(Compiled):
     """A query whose events have the column `ROW`."""
 
     @classmethod
-    def of(cls, compiled: Compiled) -> Numbered:
+    def of(cls, compiled: Compiled) -> NumberedQuery:
         """The query over such events."""
         return cls(**{field.name: getattr(compiled, field.name) for field in dataclasses.fields(compiled)})
 
@@ -54,7 +54,7 @@ def with_row(schema: EventSchema) -> EventSchema:
 
 
 def shown(matches: Matches, *, layout: Layout, streams: Streams | None) -> Matches:
-    """Matches of a `Numbered` query as those of the query itself; layout: of that one. O(1) for those of tables."""
+    """Matches of a `NumberedQuery` as those of the query itself; layout: of that one. O(1) for those of tables."""
     waiting = None if matches.waiting is None else shown(matches.waiting, layout=layout, streams=streams)
     origin = Origin(matches.source.column(ROW), streams)
     return dataclasses.replace(matches, layout=layout, source=matches.source.select(layout.events.names), origin=origin, waiting=waiting)

@@ -29,7 +29,7 @@ from cepheid.engine.run import equal_times
 from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.beginnings import PLACE, begun
 from cepheid.engine.run.having import Having
-from cepheid.engine.run.together import SPARSE, EvenChunk, Places, chunk_of, even_in_stream_order, ragged_in_stream_order
+from cepheid.engine.run.together import SPARSE, EvenChunk, PartitionPlaces, chunk_of, even_in_stream_order, ragged_in_stream_order
 from cepheid.language.syntax import Consumption
 from cepheid.records import record
 
@@ -88,11 +88,11 @@ class _Rows:
         starts = self.cuts[segments]
         return (starts if lengths is None else np.repeat(starts, lengths)) + positions
 
-    def standing(self, total: int) -> Places:
+    def standing(self, total: int) -> PartitionPlaces:
         """The same for matches that are put in the order of the stream; total: rows of the table."""
         assert self.places is not None
         assert self.rows is not None
-        return Places(self.rows, self.cuts, self.places, total)
+        return PartitionPlaces(self.rows, self.cuts, self.places, total)
 
     def rows_of(self, grouped: Array) -> Array:
         """The rows of the table where these stand (int64)."""

@@ -94,7 +94,7 @@ def whole(
 
 
 @record
-class Rest:
+class BatchesRest:
     """What is known once all batches have been read: see `Matches`."""
 
     undecided: Matches
@@ -110,11 +110,11 @@ class Batches:
     ``__arrow_c_stream__``) with the rows of `Matches.to_arrow`. Only one thread at a time may read it; another one gets an InUseError.
     """
 
-    def __init__(self, layout: Layout, found: Iterator[Matches], ending: Callable[[], Rest]) -> None:
+    def __init__(self, layout: Layout, found: Iterator[Matches], ending: Callable[[], BatchesRest]) -> None:
         self._layout = layout
         self._found = found
         self._ending = ending
-        self._rest: Rest | None = None
+        self._rest: BatchesRest | None = None
         self._use = OneAtATime("these batches")
 
     @classmethod
@@ -136,7 +136,7 @@ class Batches:
         """
         found = decided(recognizer, pieces, until=until, progress=progress)
         made = heard((shown(matches) for each in found for matches in each.pieces()), progress)
-        return cls(layout, made, lambda: Rest(shown(_left(recognizer, until)), recognizer.null_keys, types.warnings))
+        return cls(layout, made, lambda: BatchesRest(shown(_left(recognizer, until)), recognizer.null_keys, types.warnings))
 
     def __iter__(self) -> Batches:
         return self
@@ -178,7 +178,7 @@ class Batches:
         """The warnings about the events, see `Matches.warnings`. Known after the last batch, before it InputError."""
         return self._known().warnings
 
-    def _known(self) -> Rest:
+    def _known(self) -> BatchesRest:
         if self._rest is None:
             raise InputError(
                 "`undecided`, `null_keys` and `warnings` are known only after the last batch",

@@ -1,8 +1,8 @@
 """Matches as events, over a stream: the run state of a query with EVENT definitions, layer by layer.
 
-Comes in: events in order, batch by batch. Goes out: `Found`, of the query. Each definition is a `QueryMember` over what those before it leave; its
-matches are events of the next (`engine.run.made`), within the same batch. With NOT FOLLOWED BY a match is decided later, and its event stands where
-it ends: so the next layer waits until all of that is known, and the events in between are held.
+Comes in: events in order, batch by batch. Goes out: `DecidedMatches`, of the query. Each definition is a `QueryMember` over what those before it
+leave; its matches are events of the next (`engine.run.made`), within the same batch. With NOT FOLLOWED BY a match is decided later, and its event
+stands where it ends: so the next layer waits until all of that is known, and the events in between are held.
 
 An event of a match begins at an event that came in, maybe long ago. All layers know the events that came in by their numbers; where each of them
 stands in the partitions of a layer, the layer remembers as long as a definition has an event in its state that begins there (`Standing`).
@@ -29,7 +29,7 @@ from cepheid.engine.output.matches import plain_type
 from cepheid.engine.run.allowance import CALL_HELP, Allowance, made_max_bytes
 from cepheid.engine.run.beginnings import NUMBER, PLACE, ROW, TIME
 from cepheid.engine.run.layers import of_definition
-from cepheid.engine.run.made import Completed, Stream
+from cepheid.engine.run.made import Completed, MadeStream
 from cepheid.engine.run.member import IDLE_CHECK, IDLE_EVENTS, LOOKED_AT, QueryMember
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.records import record
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Layout, Matches
     from cepheid.engine.plan.compiled import Compiled
-    from cepheid.engine.run.query_state import Found
+    from cepheid.engine.run.query_state import DecidedMatches
     from cepheid.logical.plan import EventDefinition
     from cepheid.schema import EventSchema
 
@@ -91,12 +91,12 @@ class Layered:
         """How many of the events that are being read have been read to their end, as far as that is known: none."""
         return 0
 
-    def read(self, events: pa.Table, times: Array, *, first: int, now: int | None) -> Found:
+    def read(self, events: pa.Table, times: Array, *, first: int, now: int | None) -> DecidedMatches:
         """The matches of the query that events decide, see `QueryMember.read`; those of the definitions are made at once.
 
         first: how many events came before. Raises LimitError for the matches of a definition past max_bytes.
         """
-        stream, known = Stream.of(decoded(events), times, first=first), now
+        stream, known = MadeStream.of(decoded(events), times, first=first), now
         if self._types is not None:
             self._types.see(events)
         self._events = first + len(times)
@@ -117,11 +117,11 @@ class Layered:
             stream = held.release(known if holds else None)
         return self._query.read(stream, known)
 
-    def advance(self, now: int | None) -> Found:
+    def advance(self, now: int | None) -> DecidedMatches:
         """No event before `now` will come (None: no event at all): the matches that this decides."""
         return self.read(self._nothing, np.zeros(0, np.int64), first=self._events, now=now)
 
-    def undecided(self) -> Found:
+    def undecided(self) -> DecidedMatches:
         """The matches that wait, and that are given if nothing comes any more. O(state); nothing changes."""
         if not self.compiled.decides_later:
             return self._query.member.undecided()
@@ -287,7 +287,7 @@ class _Layer:
         kept = pa.schema([*layout.events, *_hidden(compiled)]) if compiled.earlier else layout.events
         return cls(compiled, schema, layout=layout, kept=kept, **options)
 
-    def read(self, stream: Stream, now: int | None) -> Found:
+    def read(self, stream: MadeStream, now: int | None) -> DecidedMatches:
         """The matches that events decide; now: the least time that a later one may have, None: there will be none."""
         if not len(stream):
             return self.member.state.advance(now)
@@ -412,7 +412,7 @@ class Standing:
 class _Part:
     """Events that wait. rows: of each in the stream of the layer before (int64), -1: that layer made it."""
 
-    stream: Stream
+    stream: MadeStream
     rows: Array
 
 
@@ -423,7 +423,7 @@ class _Held:
         self._schema = schema
         self.parts: deque[_Part] = deque()
 
-    def add(self, stream: Stream, first: int) -> None:
+    def add(self, stream: MadeStream, first: int) -> None:
         """Events that the definition has read; first: the row of the first of them in its stream."""
         if len(stream):
             self.parts.append(_Part(stream, first + np.arange(len(stream))))
@@ -440,9 +440,9 @@ class _Held:
         stream, before = stream.with_events(definition, completed, schema)
         self.parts = deque([_Part(stream, np.where(before < 0, -1, rows[before]))])
 
-    def release(self, known: int | None) -> Stream:
+    def release(self, known: int | None) -> MadeStream:
         """The events before a time (None: all); they wait no more."""
-        ready: list[Stream] = []
+        ready: list[MadeStream] = []
         while self.parts:
             part = self.parts.popleft()
             count = len(part.rows) if known is None else int(np.searchsorted(part.stream.times, known))
@@ -451,10 +451,10 @@ class _Held:
             if len(rest):
                 self.parts.appendleft(_Part(rest, part.rows[count:]))
                 break
-        return Stream.joined([Stream.of(no_events(self._schema), np.zeros(0, np.int64)), *ready])
+        return MadeStream.joined([MadeStream.of(no_events(self._schema), np.zeros(0, np.int64)), *ready])
 
-    def _together(self) -> tuple[Stream, Array]:
-        return Stream.joined([part.stream for part in self.parts]), np.concatenate([part.rows for part in self.parts])
+    def _together(self) -> tuple[MadeStream, Array]:
+        return MadeStream.joined([part.stream for part in self.parts]), np.concatenate([part.rows for part in self.parts])
 
     @property
     def nbytes(self) -> int:
@@ -463,7 +463,7 @@ class _Held:
 
     def dump(self) -> dict[str, Any]:
         """The events as sections."""
-        self.parts.appendleft(_Part(Stream.of(no_events(self._schema), np.zeros(0, np.int64)), np.zeros(0, np.int64)))
+        self.parts.appendleft(_Part(MadeStream.of(no_events(self._schema), np.zeros(0, np.int64)), np.zeros(0, np.int64)))
         stream, rows = self._together()
         self.parts.popleft()
         lines = np.column_stack([stream.times, stream.numbers, stream.begun, stream.depth, rows])
@@ -478,4 +478,4 @@ class _Held:
         demand(inside(named, 0, events), begun <= times, times <= latest, times[1:] >= times[:-1], inside(depth, 0, len(lines) + 1))
         demand(inside(own, -1, rows), known == rows - len(known) + np.arange(len(known)), depth[:1] == 0)
         if len(lines):
-            self.parts.append(_Part(Stream(table, times, named, begun, depth), own))
+            self.parts.append(_Part(MadeStream(table, times, named, begun, depth), own))

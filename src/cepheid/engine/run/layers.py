@@ -19,7 +19,7 @@ from cepheid.engine.input.order import NEVER
 from cepheid.engine.output.matches import concatenate
 from cepheid.engine.run import batch
 from cepheid.engine.run.allowance import made_max_bytes
-from cepheid.engine.run.made import Completed, Stream
+from cepheid.engine.run.made import Completed, MadeStream
 from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def run(
     Raises what `batch.run` does, for each definition. Linear in the rows and the matches of each, times how deep definitions use each other.
     """
     times, rows = batch.ordered(compiled.schema, events, sort=sort, order=order)
-    stream = Stream.of(events, times) if rows is None else Stream.of(events.take(pa.array(rows)), times[rows])
+    stream = MadeStream.of(events, times) if rows is None else MadeStream.of(events.take(pa.array(rows)), times[rows])
     if until is None:
         until = int(times.max(initial=NEVER))
     for definition, layer, schema in zip(compiled.plan.definitions, compiled.layers, compiled.schemas, strict=True):
@@ -73,7 +73,7 @@ def of_definition(error: LimitError, definition: EventDefinition) -> LimitError:
     )
 
 
-def _as_read(stream: Stream, compiled: Compiled, null_keys: str) -> pa.Table:
+def _as_read(stream: MadeStream, compiled: Compiled, null_keys: str) -> pa.Table:
     """The events as a query reads them: where each begins is said in columns (`plan.Begin`), in the query's own partitions."""
     if not compiled.schema.made:
         return stream.events
@@ -84,7 +84,7 @@ def _as_read(stream: Stream, compiled: Compiled, null_keys: str) -> pa.Table:
     return stream.as_read(places, places[stream.depth == 0][stream.numbers])
 
 
-def _decided(found: Matches, stream: Stream, until: int, settled: int) -> Matches:
+def _decided(found: Matches, stream: MadeStream, until: int, settled: int) -> Matches:
     """The matches of a query, those undecided that end where definitions may still make events."""
     open_ = undecided(stream.times[found.end_rows.astype(np.int64)], until, settled)
     if not open_.any():

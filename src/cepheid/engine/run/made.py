@@ -52,11 +52,11 @@ PIECE_MARKS = 1 << 22
 """Marks of matches that are put in order at once: each takes some 100 bytes meanwhile."""
 
 COLUMNS = ("times", "numbers", "begun", "depth")
-"""The numbers of the events of a `Stream`."""
+"""The numbers of the events of a `MadeStream`."""
 
 
 @record(slots=False)
-class Stream:
+class MadeStream:
     """Events in the order of the stream; what comes in is numbered.
 
     times: of each. numbers: of the event that comes in with which each begins: its own, or that with which its match begins. begun: the time of that.
@@ -79,7 +79,7 @@ class Stream:
         return cls(events, times, np.arange(first, first + count), times, np.zeros(count, np.int64))
 
     @classmethod
-    def joined(cls, parts: Sequence[Stream]) -> Stream:
+    def joined(cls, parts: Sequence[MadeStream]) -> MadeStream:
         """Several, one behind the other; at least one."""
         filled = [part for part in parts if len(part)] or parts[:1]
         if len(filled) == 1:
@@ -92,13 +92,13 @@ class Stream:
         """Bytes of the events and the numbers."""
         return int(self.events.nbytes) + sum(int(getattr(self, name).nbytes) for name in COLUMNS)
 
-    def cut(self, count: int) -> tuple[Stream, Stream]:
+    def cut(self, count: int) -> tuple[MadeStream, MadeStream]:
         """The first so many, and the others."""
         return self._slice(slice(count)), self._slice(slice(count, None))
 
-    def _slice(self, rows: slice) -> Stream:
+    def _slice(self, rows: slice) -> MadeStream:
         count = len(self.times[rows])
-        return Stream(self.events.slice(rows.start or 0, count), *(getattr(self, name)[rows] for name in COLUMNS))
+        return MadeStream(self.events.slice(rows.start or 0, count), *(getattr(self, name)[rows] for name in COLUMNS))
 
     def as_read(self, places: Array, begun_places: Array, begun_rows: Array | None = None) -> pa.Table:
         """The events with columns that say where each begins (`plan.Begin`).
@@ -115,7 +115,7 @@ class Stream:
             events = events.append_column(name, pa.array(column, pa.int64()))
         return events
 
-    def with_events(self, definition: EventDefinition, found: Completed, schema: EventSchema) -> tuple[Stream, Array]:
+    def with_events(self, definition: EventDefinition, found: Completed, schema: EventSchema) -> tuple[MadeStream, Array]:
         """The stream with an event for each match of a definition, and the rows of this stream in it, -1 for new ones.
 
         schema: of all these events; those of this stream are `conformed`.
@@ -130,7 +130,9 @@ class Stream:
         rows = np.empty(len(old) + len(new), np.int64)
         rows[old], rows[new] = np.arange(len(old)), len(old) + np.arange(len(new))
         own = ((self.times, self.times[found.ends]), (self.numbers, found.numbers), (self.begun, found.begun), (self.depth, depth))
-        stream = Stream(self._columns(definition, found, schema).take(pa.array(rows)), *(np.concatenate(columns)[rows] for columns in own))
+        stream = MadeStream(
+            self._columns(definition, found, schema).take(pa.array(rows)), *(np.concatenate(columns)[rows] for columns in own)
+        )
         return stream, np.where(rows < len(old), rows, -1)
 
     def _behind(self, ends: Array) -> Array:
@@ -142,7 +144,7 @@ class Stream:
             behind[own] = others[np.searchsorted(others, ends[own], "right")]
         return behind
 
-    def conformed(self, definition: EventDefinition, schema: EventSchema) -> Stream:
+    def conformed(self, definition: EventDefinition, schema: EventSchema) -> MadeStream:
         """The events with the columns of a schema, which has those of a definition too, and in its types, but for dictionaries."""
         columns = {}
         for name, kind in schema.attributes.items():

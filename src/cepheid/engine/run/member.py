@@ -1,7 +1,7 @@
 """One query of a recognizer: its partitions, its readers of letters and its run state, over events that come in order.
 
-Comes in: tables of events in order, with their times. Goes out: `Found`. A recognizer has one of them, that of several queries one for each query or
-family.
+Comes in: tables of events in order, with their times. Goes out: `DecidedMatches`. A recognizer has one of them, that of several queries one for each
+query or family.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.stored import Stored
     from cepheid.engine.output.matches import Layout
     from cepheid.engine.plan.compiled import Compiled
-    from cepheid.engine.run.query_state import Found
+    from cepheid.engine.run.query_state import DecidedMatches
 
 IDLE_CHECK = 64
 """Batches after which partitions are looked for whose memory can be given back, where enough events came in them."""
@@ -159,7 +159,7 @@ class QueryMember(Member):
         now: int | None,
         letters: Sequence[Array] | None = None,
         arrived: Arrived | None = None,
-    ) -> Found:
+    ) -> DecidedMatches:
         """The matches that events decide.
 
         first: place of the first of them in the stream. now: the least time that a later one may have, None: there will be none. letters: of each
@@ -179,11 +179,11 @@ class QueryMember(Member):
             self._types.see(events, (own, *negated), self._readers)
         return self.state.feed(own, times, events, arrived, first=first, shown=shown, negated=negated, now=now)
 
-    def advance(self, now: int | None) -> Found:
+    def advance(self, now: int | None) -> DecidedMatches:
         """As `QueryState.advance`."""
         return self.state.advance(now)
 
-    def undecided(self) -> Found:
+    def undecided(self) -> DecidedMatches:
         """As `QueryState.undecided`."""
         return self.state.undecided()
 

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.plan.family import Family
     from cepheid.engine.run.allowance import Allowance
-    from cepheid.engine.run.query_state import Found
+    from cepheid.engine.run.query_state import DecidedMatches
     from cepheid.schema import EventSchema
 
 PAIRS_AT_ONCE = 1 << 16
 """Events of a family, each counted once for each query that it may touch, that are read before the next."""
 
 
-class Part(NamedTuple):
+class QueryMatches(NamedTuple):
     """Some matches of one query: all of `matches`, or of a family's some of them, which are made when they are looked at."""
 
     matches: Matches
@@ -67,7 +67,7 @@ class ByName(Mapping[str, Matches]):
     together when they are looked at. nothing: for each name its matches if it has none. parts: the matches of each query that has some.
     """
 
-    def __init__(self, nothing: Mapping[str, Matches], parts: Mapping[str, Sequence[Part]]) -> None:
+    def __init__(self, nothing: Mapping[str, Matches], parts: Mapping[str, Sequence[QueryMatches]]) -> None:
         self._nothing = nothing
         self._parts = parts
         self._made: dict[str, Matches] = {}
@@ -91,7 +91,7 @@ class ByName(Mapping[str, Matches]):
 
     def __reduce__(self) -> tuple[object, ...]:
         # As made: what a part is taken from belongs to the recognizer.
-        return ByName, (self._nothing, {name: [Part(self[name])] for name in self._parts})
+        return ByName, (self._nothing, {name: [QueryMatches(self[name])] for name in self._parts})
 
     @property
     def found(self) -> dict[str, Matches]:
@@ -112,7 +112,7 @@ class FilteredMember(Member):
         self._relevant = functools.partial(having, alphabet=alphabet, tests=[(mask, 0) for mask in compiled.program.relevant_masks])
         (self._reader,) = compiled.readers(self.state.texts)
 
-    def read(self, events: pa.Table, times: Array, positions: Array, letters: Array, *, now: int) -> Found | None:
+    def read(self, events: pa.Table, times: Array, positions: Array, letters: Array, *, now: int) -> DecidedMatches | None:
         """The matches that events decide, None for none; positions: those that matches show, of each row; letters: without values."""
         rows = np.flatnonzero(self._relevant(letters))
         if not len(rows):
@@ -142,7 +142,9 @@ class FamilyMember(Member):
         read = {*self._reader.columns, *family.compiled.keys, *own.events.names}
         self._columns = [name for name in schema.names if name in read]
 
-    def read_pairs(self, events: pa.Table, times: Array, positions: Array, pairs: tuple[Array, Array], *, now: int) -> Iterator[Found]:
+    def read_pairs(
+        self, events: pa.Table, times: Array, positions: Array, pairs: tuple[Array, Array], *, now: int
+    ) -> Iterator[DecidedMatches]:
         """The matches that events decide, each to be made before the next; pairs: (row, query); positions: those that matches show, of each row."""
         events = events.select(self._columns)
         for start in range(0, len(pairs[0]), PAIRS_AT_ONCE):
@@ -160,7 +162,7 @@ class FamilyMember(Member):
         error.fact = f"{before},{after}"
         return error.of_query(self.family.names[int(number)])
 
-    def parts(self, matches: Matches) -> Iterator[tuple[str, Part]]:
+    def parts(self, matches: Matches) -> Iterator[tuple[str, QueryMatches]]:
         """The matches of each query that has some."""
         if not len(matches):
             return
@@ -174,13 +176,13 @@ class FamilyMember(Member):
         firsts = np.flatnonzero(np.diff(owner, prepend=-1))
         stops = np.append(firsts[1:], len(owner))
         for number, first, stop in zip(owner[firsts].tolist(), firsts.tolist(), stops.tolist(), strict=True):
-            yield self.family.names[number], Part(together, self.family, number, slice(first, stop))
+            yield self.family.names[number], QueryMatches(together, self.family, number, slice(first, stop))
 
 
 class FoundByName:
     """What a call decides, of all queries; `found`: name or family of each, to be made in this order."""
 
-    def __init__(self, nothing: Mapping[str, Matches], found: Iterator[tuple[FamilyMember | str, Found]]) -> None:
+    def __init__(self, nothing: Mapping[str, Matches], found: Iterator[tuple[FamilyMember | str, DecidedMatches]]) -> None:
         self._nothing = nothing
         self._found = found
         self._after: list[Callable[[], None]] = []
@@ -192,7 +194,7 @@ class FoundByName:
 
     def all(self, allowance: Allowance) -> ByName:
         """All of it, within one allowance."""
-        parts: dict[str, list[Part]] = {}
+        parts: dict[str, list[QueryMatches]] = {}
         for owner, found in self._found:
             try:
                 matches = found.all(allowance)
@@ -215,11 +217,11 @@ class FoundByName:
             what()
 
 
-def _parts(owner: FamilyMember | str, matches: Matches) -> Iterator[tuple[str, Part]]:
+def _parts(owner: FamilyMember | str, matches: Matches) -> Iterator[tuple[str, QueryMatches]]:
     if not isinstance(owner, str):
         yield from owner.parts(matches)
     elif len(matches):
-        yield owner, Part(matches)
+        yield owner, QueryMatches(matches)
 
 
 @contextlib.contextmanager
@@ -292,13 +294,13 @@ class QueriesRecognizer(Intake[ByName]):
         self._events += events.num_rows
         return FoundByName(self.nothing, self._read(events, times, first)).then(self._tidy)
 
-    def _advance(self) -> Iterator[tuple[FamilyMember | str, Found]]:
+    def _advance(self) -> Iterator[tuple[FamilyMember | str, DecidedMatches]]:
         for name, member in self._alone.items():
             with _of_query(name):
                 found = member.advance(self._now)
             yield name, found
 
-    def _read(self, events: pa.Table, times: Array, first: int) -> Iterator[tuple[FamilyMember | str, Found]]:
+    def _read(self, events: pa.Table, times: Array, first: int) -> Iterator[tuple[FamilyMember | str, DecidedMatches]]:
         words = self._pooled.read(events)
         positions = {
             written: partitions.arrive(events).positions if written else first + np.arange(events.num_rows)

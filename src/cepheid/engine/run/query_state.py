@@ -75,7 +75,7 @@ class Batch:
     shown: Array | None = None
 
 
-class Found:
+class DecidedMatches:
     """The matches that a call decides. They are made when they are asked for, once, and before the next call: all at once, or in pieces."""
 
     def __init__(self, state: QueryState, batch: Batch | None, now: int | None = None) -> None:
@@ -84,7 +84,7 @@ class Found:
         self._now = now
         self._after: list[Callable[[], None]] = []
 
-    def then(self, what: Callable[[], None]) -> Found:
+    def then(self, what: Callable[[], None]) -> DecidedMatches:
         """The same; `what` is done once the last match has been made."""
         self._after.append(what)
         return self
@@ -199,7 +199,7 @@ class QueryState:
         shown: Array | None = None,
         negated: Sequence[Array] = (),
         now: int | None = NEVER,
-    ) -> Found:
+    ) -> DecidedMatches:
         """The matches that are decided in a batch: those that end in it, without absences.
 
         letters, times: of the rows of `events`, which has the columns of `layout.events`; letters: as `compiled.readers(texts)` give them. first:
@@ -208,22 +208,22 @@ class QueryState:
         have.
         """
         if self.absences is None:
-            return Found(self, Batch(letters, times, events, arrived, first, places, shown))
+            return DecidedMatches(self, Batch(letters, times, events, arrived, first, places, shown))
         self.absences.read(letters, negated, times, events, arrived)
         return self.advance(now)
 
-    def advance(self, now: int | None) -> Found:
+    def advance(self, now: int | None) -> DecidedMatches:
         """No event before `now` will come (None: no event at all): the matches that this decides, which without absences are none."""
         absences = self.absences
         if absences is None:
-            return Found(self, None)
-        found = Found(self, self._released(absences, now), now)
+            return DecidedMatches(self, None)
+        found = DecidedMatches(self, self._released(absences, now), now)
         return found if now is None else found.then(lambda: absences.forget(now))
 
-    def undecided(self) -> Found:
+    def undecided(self) -> DecidedMatches:
         """The matches that wait, and that nothing has vetoed yet: what would be given if nothing came any more. O(state); nothing changes."""
         if self.absences is None:
-            return Found(self, None)
+            return DecidedMatches(self, None)
         shown: dict[str, Any] = {
             "layout": self.layout,
             "measures": self.measures,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from cepheid.engine.input.named_types import NamedTypes
     from cepheid.engine.plan.compiled import Compiled
-    from cepheid.engine.run.query_state import Found
+    from cepheid.engine.run.query_state import DecidedMatches
 
 Array = np.ndarray[Any, Any]
 
@@ -92,7 +92,7 @@ class Recognizer(Intake[Matches]):
                 return self._settled(row).all(self._allowance()) if now else self._member.layout.nothing
         return super().push(row)
 
-    def _settled(self, row: Any = ()) -> Found:
+    def _settled(self, row: Any = ()) -> DecidedMatches:
         """What the single events that wait decide; row: the last of them, if a match may show it."""
         assert self._singles is not None
         first, self._read = self._read, self._events
@@ -116,7 +116,7 @@ class Recognizer(Intake[Matches]):
         """How many of the events that are being read have been read to their end, as far as that is known."""
         return self._member.passed
 
-    def _found(self, events: pa.Table, times: Array) -> Found:
+    def _found(self, events: pa.Table, times: Array) -> DecidedMatches:
         self._settle()
         if not events.num_rows:
             return self._member.advance(self._now)
@@ -126,7 +126,7 @@ class Recognizer(Intake[Matches]):
         self._read = self._events
         return self._member.read(events, times, first=first, now=self._now).then(self._tidy)
 
-    def _undecided(self) -> Found:
+    def _undecided(self) -> DecidedMatches:
         return self._member.undecided()
 
     def _tidy(self) -> None:

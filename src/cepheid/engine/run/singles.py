@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.letters.row_letters import RowLetters
-from cepheid.engine.run.query_state import Batch, Found, OneRow
+from cepheid.engine.run.query_state import Batch, DecidedMatches, OneRow
 from cepheid.logical.types import type_of
 from cepheid.schema import is_text
 
@@ -96,7 +96,7 @@ class Singles:
             known = self._relevant[letter] = self._program.relevant(self._program.automaton.alphabet.mask_of(letter))
         return known
 
-    def read(self, row: Any, first: int) -> Found:
+    def read(self, row: Any, first: int) -> DecidedMatches:
         """What all that waits here decides; row: of the last of them, which alone a match may show; first: place of the first in the stream."""
         letters, times = np.array(self._letters, self._dtype), np.array(self._times, np.int64)
         arrived = self._state.partitions.arrive_in(
@@ -107,7 +107,7 @@ class Singles:
             letters = self._reader.of_columns(letters, columns)
         self._letters, self._times, self._slots, self._values = [], [], [], []
         events = OneRow(row, self._schema)
-        return Found(self._state, Batch(letters, times, events, arrived, first, places=np.zeros(len(letters), np.int64)))
+        return DecidedMatches(self._state, Batch(letters, times, events, arrived, first, places=np.zeros(len(letters), np.int64)))
 
 
 def column_type(value: Expression) -> pa.DataType:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.pools import Array
 
 
-class Room:
+class BlockRoom:
     """Memory for blocks of about the same size, for several of them at a time. PERF: numpy asks for huge pages for large arrays alone."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class EvenChunk:
     """
 
     alike: Array
-    room: Room
+    room: BlockRoom
     blocks: list[Array] = field(default_factory=list)
     segments: list[Array] = field(default_factory=list)
     lengths: list[Array] = field(default_factory=list)
@@ -104,7 +104,7 @@ def together(chunks: Iterable[Chunk]) -> Chunk | EvenChunk:
     if first is None or second is None:
         return collect([] if first is None else [first])
     width = width_of(first.offsets, first.labels) or 0
-    even = EvenChunk(first.labels[:width].copy(), Room())
+    even = EvenChunk(first.labels[:width].copy(), BlockRoom())
     rest: list[Chunk] = []
     for chunk in _after(first, second, stream):
         if rest or not even.add(chunk):
@@ -126,7 +126,7 @@ def _after(first: Chunk, second: Chunk, stream: Iterator[Chunk]) -> Iterator[Chu
 
 
 @record
-class Places:
+class PartitionPlaces:
     """Where the events of partitions stand, partition by partition.
 
     rows: in the table. cuts: int64, where each partition starts. places: in the stream. total: rows of the table.
@@ -177,7 +177,7 @@ def _moved(ends: Array, total: int) -> Array:
     return ends
 
 
-def even_in_stream_order(found: EvenChunk, places: Places, shown: Callable[[Array], Array] | None) -> tuple[Even, Array]:
+def even_in_stream_order(found: EvenChunk, places: PartitionPlaces, shown: Callable[[Array], Array] | None) -> tuple[Even, Array]:
     """The marks of matches in partitions in the order of the events that end them, and the partition of each (int32); `found` is used up.
 
     shown: gives the positions that matches show of events, given where they stand partition by partition; None: those in their partitions. PERF:
@@ -216,7 +216,9 @@ def even_in_stream_order(found: EvenChunk, places: Places, shown: Callable[[Arra
     return Even(found.alike, (sorted_rows,), None, position_of), partitions
 
 
-def ragged_in_stream_order(found: Chunk, places: Places, shown: Callable[[Array], Array] | None) -> tuple[Ragged, Array, Array | None]:
+def ragged_in_stream_order(
+    found: Chunk, places: PartitionPlaces, shown: Callable[[Array], Array] | None
+) -> tuple[Ragged, Array, Array | None]:
     """The same of any matches: their marks, the partition of each, and its number of COUNT(*)."""
     kind = narrow(max(places.total, len(found)) + 1)
     step = max(1, SLICE_MARKS * len(found) // max(1, len(found.positions)))

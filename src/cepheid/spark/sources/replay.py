@@ -327,7 +327,7 @@ class Replay(DataSource):
 
 
 @dataclass
-class Rows(InputPartition):
+class ReplayRows(InputPartition):
     """Rows of the prepared file, from the first to before the last: what one task reads."""
 
     first: int
@@ -376,11 +376,11 @@ class ReplayReader(PagedReader):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The rows between two offsets in up to `tasks` runs of about the same length."""
-        return [Rows(first, last) for first, last in runs(self._row(start), self._row(end), self.tasks)]
+        return [ReplayRows(first, last) for first, last in runs(self._row(start), self._row(end), self.tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
-        rows = cast("Rows", partition)
+        rows = cast("ReplayRows", partition)
         batches = _opened(self.prepared.path)
         columns = [name for name in batches.schema.names if name != ARRIVAL]
         for block, begin, end in pieces(rows.first, rows.last):

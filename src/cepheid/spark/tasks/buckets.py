@@ -34,14 +34,14 @@ from cepheid.spark.tasks.layers import LAYERED, LayeredState
 from cepheid.spark.tasks.packing import blobs, steps
 from cepheid.spark.tasks.renewal import handed_over
 from cepheid.spark.tasks.rows import piece_rows
-from cepheid.spark.tasks.states import States
+from cepheid.spark.tasks.states import QueryStates
 from cepheid.spark.tasks.worker import TIME, aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cepheid.engine.memory.pools import Array
-    from cepheid.engine.run.query_state import Found
+    from cepheid.engine.run.query_state import DecidedMatches
     from cepheid.spark.tasks.unit import Unit
 
 MICROS = 1000
@@ -73,7 +73,7 @@ def stream_max_bytes() -> int:
 
 
 @dataclass(slots=True)
-class Step:
+class Visit:
     """What one visit of a bucket gives.
 
     rows: blobs of rows, each with the time (microseconds) at which the first of them is decided; late events, where they are asked for, are
@@ -94,7 +94,7 @@ class Bucket:
         self.schema, self.output = unit.travelling, unit.row
         self.order = ReorderBuffer(self.schema, None, ties=unit.ties)
         plain = [number for number, compiled in enumerate(self.compiled) if not compiled.layers]
-        self.parts: list[States | LayeredState] = [States(unit, plain)] if plain else []
+        self.parts: list[QueryStates | LayeredState] = [QueryStates(unit, plain)] if plain else []
         self.max_bytes = unit.max_bytes or stream_max_bytes()
         self.parts += [
             LayeredState(unit, number, max_bytes=self.max_bytes) for number, compiled in enumerate(self.compiled) if compiled.layers
@@ -106,7 +106,7 @@ class Bucket:
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
-    def step(self, tables: Sequence[pa.Table], watermark: int) -> Step:
+    def step(self, tables: Sequence[pa.Table], watermark: int) -> Visit:
         """Take events, and decide what the watermark (milliseconds) allows; raises InputError past LAST_TIME.
 
         O(events log events), and the kernels' time.
@@ -132,7 +132,7 @@ class Bucket:
                 matches += len(times)
                 yield self._dated(rows, times), times
 
-        step = Step(_within_limit(blobs(itertools.chain(dated(), self._late(late, now)))))
+        step = Visit(_within_limit(blobs(itertools.chain(dated(), self._late(late, now)))))
         self.expire(known)
         step.counts = {
             "events": sum(table.num_rows for table in tables),
@@ -177,7 +177,7 @@ class Bucket:
         return (rows for rows, _ in self._rows((part, part.undecided()) for part in self.parts))
 
     def _rows(
-        self, parts: Iterable[tuple[States | LayeredState, Sequence[Found]]], allowance: Allowance | None = None
+        self, parts: Iterable[tuple[QueryStates | LayeredState, Sequence[DecidedMatches]]], allowance: Allowance | None = None
     ) -> Iterator[tuple[pa.Table, Array]]:
         """The rows of each query's matches as they are made, and when they are decided; raises LimitError past the allowance."""
         for number, own_found in ((number, own) for part, found in parts for number, own in zip(part.numbers, found, strict=True)):

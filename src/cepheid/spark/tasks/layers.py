@@ -1,7 +1,7 @@
 """A query with EVENT definitions in a bucket: its run state is that of the embedded recognizer, layer by layer.
 
-Comes in: events in order, as they travel: all attributes, for what definitions make has no letters before it is made. Goes out: `Found`. All that a
-match is made of lies in one partition of the query, for its keys are keys of each definition. Imports no Spark.
+Comes in: events in order, as they travel: all attributes, for what definitions make has no letters before it is made. Goes out: `DecidedMatches`. All
+that a match is made of lies in one partition of the query, for its keys are keys of each definition. Imports no Spark.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cepheid.engine.memory.pools import Array
-    from cepheid.engine.run.query_state import Found
+    from cepheid.engine.run.query_state import DecidedMatches
     from cepheid.spark.tasks.unit import Unit
 
 
@@ -45,15 +45,15 @@ class LayeredState:
         )
         self.empty = True
 
-    def read(self, events: pa.Table, times: Array, *, first: int, now: int) -> list[Found]:
+    def read(self, events: pa.Table, times: Array, *, first: int, now: int) -> list[DecidedMatches]:
         """The matches that events in order decide; first: how many events came before."""
         return [self.layered.read(self.task.read(events), times, first=first, now=now)]
 
-    def advance(self, now: int) -> list[Found]:
+    def advance(self, now: int) -> list[DecidedMatches]:
         """The matches that are decided if no event before `now` comes any more."""
         return [self.layered.advance(now)]
 
-    def undecided(self) -> list[Found]:
+    def undecided(self) -> list[DecidedMatches]:
         """The matches that wait; nothing changes."""
         return [self.layered.undecided()]
 

@@ -1,7 +1,7 @@
 """The run states of the queries of a bucket, over partitions that they share.
 
-Comes in: events in order, as they travel. Goes out: `Found` of each query; the states as sections of bytes. Of a query with EVENT definitions see
-`layers`. Imports no Spark.
+Comes in: events in order, as they travel. Goes out: `DecidedMatches` of each query; the states as sections of bytes. Of a query with EVENT
+definitions see `layers`. Imports no Spark.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from cepheid.engine.input.partitions import Arrived
     from cepheid.engine.memory.pools import Array
-    from cepheid.engine.run.query_state import Found
+    from cepheid.engine.run.query_state import DecidedMatches
     from cepheid.spark.tasks.unit import Unit
 
 
-class States:
+class QueryStates:
     """A `QueryState` for each of some queries of a unit; numbers: which ones, at least one."""
 
     def __init__(self, unit: Unit, numbers: Sequence[int]) -> None:
@@ -53,7 +53,7 @@ class States:
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
-    def read(self, events: pa.Table, times: Array, *, first: int, now: int) -> list[Found]:
+    def read(self, events: pa.Table, times: Array, *, first: int, now: int) -> list[DecidedMatches]:
         """The matches of each query that events in order decide, not made yet; first: how many events came before."""
         named = dict(zip(self.tasks[0].key_names, self.tasks[0].keys, strict=True))
         keys = pa.table([events[column] for column in named.values()], names=list(named)) if named else events
@@ -69,11 +69,11 @@ class States:
             found.append(query_state.feed(letters, times, table, arrived, first=first, negated=negated, now=now))
         return found
 
-    def advance(self, now: int) -> list[Found]:
+    def advance(self, now: int) -> list[DecidedMatches]:
         """The matches of each query that are decided if no event before `now` comes any more."""
         return [state.advance(now) for state in self.states]
 
-    def undecided(self) -> list[Found]:
+    def undecided(self) -> list[DecidedMatches]:
         """The matches of each query that wait; nothing changes."""
         return [state.undecided() for state in self.states]
 

@@ -1,7 +1,7 @@
 """What runs inside a table function of SQL: the rows of one partition of a call come in, its matches go out.
 
 Comes in: what `sql` decided, as plain values, and rows as Spark has them, sorted by the call. Goes out: the rows of `worker.Run`. Spark makes one
-object per partition of the call; all partitions of a task share one `Reader`, because an evaluation learns its tables while it runs. What a
+object per partition of the call; all partitions of a task share one `TaskReader`, because an evaluation learns its tables while it runs. What a
 DataFrame's plan does before the shuffle happens here: letters, NULL keys, events that can change nothing. Queries with absences or EVENT definitions
 are decided when partitions are whole (`absences`), many of them together: how far they are complete is said by the call. Imports no session of Spark.
 """
@@ -46,7 +46,7 @@ HELD_ROWS = 1 << 18
 
 
 @record
-class Reading:
+class CallReading:
     """How the rows of a call become what `worker.Run` reads, in plain values.
 
     function: its name; call: how it is called, for messages. task: the fields of the worker's `Task`. input: the columns
@@ -72,12 +72,12 @@ class Reading:
     output: bytes
 
 
-class Reader:
+class TaskReader:
     """One task's pass over its partitions, one after the other: rows are collected over partitions, because a call of the engine has its price."""
 
     def __init__(self, reading: Mapping[str, Any]) -> None:
         self.given = reading
-        self.reading = Reading(**reading)
+        self.reading = CallReading(**reading)
         self.task = Task(**self.reading.task)
         self.compiled = compiled_here(self.reading.task)
         self.input: pa.Schema = pa.ipc.read_schema(pa.py_buffer(self.reading.input))
@@ -355,11 +355,11 @@ def _alike(found: pa.DataType, expected: pa.DataType) -> bool:
 STREAM_PROPERTY = "sql.streaming.queryId"
 """What Spark says in the tasks of a streaming query."""
 
-_OPEN: dict[int, Reader] = {}
+_OPEN: dict[int, TaskReader] = {}
 """The reader of the task that runs in this process, by the number of its attempt."""
 
 
-def reader_of_task(kind: type[Reader], reading: Mapping[str, Any], frame: FrameType | None) -> Reader:
+def reader_of_task(kind: type[TaskReader], reading: Mapping[str, Any], frame: FrameType | None) -> TaskReader:
     """The reader of the running task, with a new partition open; kind: its class. frame: of the method that Spark called.
 
     Raises InputError where the call has no partitions.
@@ -401,18 +401,18 @@ def is_between(frame: FrameType | None) -> bool:
     return caller is not None and is_cut(frame) and caller.f_code.co_name in ("eval", "_process_arrow_batch_by_partitions")
 
 
-class Partition:
+class CallPartition:
     """One partition of a call of a registered query, in Arrow batches. Subclasses say what is read."""
 
     reading: ClassVar[Mapping[str, Any]]
 
     def __init__(self) -> None:
-        self._reader: Reader | None = None
+        self._reader: TaskReader | None = None
 
     def eval(self, events: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Events of the partition come in; matches that are ready go out."""
         if self._reader is None:
-            self._reader = reader_of_task(Reader, self.reading, inspect.currentframe())
+            self._reader = reader_of_task(TaskReader, self.reading, inspect.currentframe())
         return self._reader.push(events, events.num_rows)
 
     def terminate(self) -> Iterator[pa.RecordBatch]:

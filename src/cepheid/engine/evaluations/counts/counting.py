@@ -22,7 +22,20 @@ from cepheid.engine.evaluations.method import AutomatonMethod, Guarantee
 from cepheid.engine.evaluations.transitions import HIGH, TABLE_ENTRIES, HasSuccessors, TransitionTable
 from cepheid.engine.memory.checks import ascending, demand, inside, numbers, owners, rows_of
 from cepheid.engine.memory.container import macro_bytes, macro_states
-from cepheid.engine.memory.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
+from cepheid.engine.memory.count_blocks import (
+    EPOCH,
+    HEAD,
+    LIVE,
+    LOW,
+    MASK,
+    PLAIN,
+    POSITION,
+    TAIL,
+    WINDOW_HELP,
+    WORDS,
+    CountBlocks,
+    CountShape,
+)
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import LimitError
 from cepheid.records import record
@@ -113,12 +126,12 @@ class Counting(KernelEvaluation):
         self._fanout = power_of_two(self.table.fanout + 1)
         self._collect_at = self.sizes.collect
         self.store: CountBlocks = CountBlocks(
-            Shape(width, width if self.bounded else 1, size), places=self.sizes.places if self.bounded else 0
+            CountShape(width, width if self.bounded else 1, size), places=self.sizes.places if self.bounded else 0
         )
         self._work()
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> CountShape:
         """How wide rows and numbers are by now."""
         return self.store.shape
 
@@ -396,7 +409,7 @@ class Counting(KernelEvaluation):
                 help="make the pattern more deterministic: shorter counted repetitions, fewer overlapping alternatives, a smaller window",
             )
         fanout = power_of_two(self.table.fanout + 1)
-        shape = Shape(width, width if self.bounded else 1, size)
+        shape = CountShape(width, width if self.bounded else 1, size)
         if shape == self.shape and fanout == self._fanout:
             return
         if shape != self.shape:

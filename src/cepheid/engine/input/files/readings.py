@@ -43,7 +43,7 @@ TRIMMED = " \t"
 
 
 @record(slots=False)
-class Reading:
+class TextReading:
     """A way to read texts. parsed: the type that the reader of the file is asked for; kind: the type of the attribute, to which this is cast."""
 
     parsed: pa.DataType
@@ -104,31 +104,31 @@ def _exact(texts: pa.Array) -> bool:
     return all(int(text) == int(float(text)) for text in pc.unique(whole.filter(pc.invert(short))).to_pylist())
 
 
-NOTHING = Reading(pa.null(), pa.null())
+NOTHING = TextReading(pa.null(), pa.null())
 """A column without a value."""
 
 
-def _times(parsed: Sequence[str | None], kinds: Sequence[str]) -> tuple[Reading, ...]:
+def _times(parsed: Sequence[str | None], kinds: Sequence[str]) -> tuple[TextReading, ...]:
     """Readings as timestamps, with an offset (then in UTC) and without; a parsed unit of None: of text."""
     return tuple(
-        Reading(pa.string() if unit is None else pa.timestamp(unit, zone), pa.timestamp(kind, zone))
+        TextReading(pa.string() if unit is None else pa.timestamp(unit, zone), pa.timestamp(kind, zone))
         for unit, kind in zip(parsed, kinds, strict=True)
         for zone in ("UTC", None)
     )
 
 
-TEXT = Reading(pa.string(), pa.string())
+TEXT = TextReading(pa.string(), pa.string())
 
-OF_TEXT = (Reading(pa.string(), pa.date32()), *_times([None, None], ["us", "ns"]), TEXT)
+OF_TEXT = (TextReading(pa.string(), pa.date32()), *_times([None, None], ["us", "ns"]), TEXT)
 """The readings of a text, as in JSON: a day; a time in microseconds, as in Spark, or where these are too coarse in nanoseconds; else text."""
 
 OF_CSV = (
-    Reading(pa.int64(), pa.int64(), trimmed=True),
-    Reading(pa.bool_(), pa.bool_()),
-    Reading(pa.date32(), pa.date32(), trimmed=True),
-    Reading(pa.time32("s"), pa.time32("s"), trimmed=True),
+    TextReading(pa.int64(), pa.int64(), trimmed=True),
+    TextReading(pa.bool_(), pa.bool_()),
+    TextReading(pa.date32(), pa.date32(), trimmed=True),
+    TextReading(pa.time32("s"), pa.time32("s"), trimmed=True),
     *_times(["s", "ns", "ns"], ["us", "us", "ns"]),
-    Reading(pa.float64(), pa.float64(), trimmed=True),
+    TextReading(pa.float64(), pa.float64(), trimmed=True),
     *_times([None], ["us"]),
     TEXT,
 )
@@ -138,7 +138,7 @@ OF_CSV = (
 class Column:
     """What is known of a column so far. readings: what may be, in order; the last fits every text."""
 
-    def __init__(self, readings: Sequence[Reading]) -> None:
+    def __init__(self, readings: Sequence[TextReading]) -> None:
         self._readings = list(readings)
         self._seen = False
 
@@ -155,6 +155,6 @@ class Column:
         self._readings = [*(each for each in others if each.fits(texts)), last]
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> TextReading:
         """The first that fits all; `NOTHING` without a text."""
         return self._readings[0] if self._seen else NOTHING
