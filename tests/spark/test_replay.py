@@ -273,7 +273,7 @@ def test_another_replays_offset_is_refused(tmp_path):
 
 def test_a_file_that_is_gone_is_named(tmp_path):
     with pytest.raises(InputError) as caught:
-        list(reader(Prepared(str(tmp_path / "gone"), 1, "")).read(replays.Rows(0, 1)))
+        list(reader(Prepared(str(tmp_path / "gone"), 1, "")).read(replays.ReplayRows(0, 1)))
     assert "folder=" in str(caught.value)
 
 
