@@ -43,7 +43,7 @@ LONG = {
 }
 
 PYTHON = {
-    "conditions of three events": ("SELECT * WHERE A AS a ; B AS b ; C AS c FILTER c.k > a.k OR c.k > b.k LIMIT 1", uniform(3_000)),
+    "conditions of several events": ("SELECT * WHERE A+ AS a ; B AS b FILTER b.k > a.k OR b.type < a.type LIMIT 1", uniform(3_000)),
 }
 """What no kernel evaluates."""
 

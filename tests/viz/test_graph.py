@@ -378,12 +378,12 @@ GROUPS = [
         "((A ; B) WITHIN 5){2} ; C",
         ["0 -> 4: \u00d72: (begin -> 1: A (stores start of A ; B := $time); 1 -> end: B[$time - (start of A ; B) <= 5])", "4 -> 5: C"],
     ),
-    # The last round has another condition.
+    # What would be too late is asked from the first B on: the rounds that are alike begin there.
     (
         "((A ; B){3} WITHIN 5) ; C",
         [
-            "0 -> 4: \u00d72: (begin -> 1: A (stores start of (A ; B){3} := $time); A; 1 -> end: B)",
-            "4 -> 5: A",
+            "0 -> 1: A (stores start of (A ; B){3} := $time)",
+            "1 -> 5: \u00d72: (begin -> 2: B[$time - (start of (A ; B){3}) <= 5]; 2 -> end: A[$time - (start of (A ; B){3}) <= 5])",
             "5 -> 6: B[$time - (start of (A ; B){3}) <= 5]",
             "6 -> 7: C",
         ],
