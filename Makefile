@@ -104,13 +104,14 @@ test-connect: compiled
 # The tests in parts, the longest first, and three processes, one more than the cores that they are for: Spark's part is the longest, waits now and then,
 # and goes first, the others take what it leaves. The process that is free takes the next part. What they said comes at the end, so that the output ends
 # with pytest's own line.
-PARTS           := spark engine tasks properties others pages connect
+PARTS           := spark engine guards tasks properties others pages connect
 IN_spark        := tests/spark -m "not connect and not tasks"
 IN_tasks        := tests/spark -m tasks
-IN_engine       := tests/engine
+IN_guards       := $(wildcard tests/engine/test_guarded*.py)
+IN_engine       := tests/engine $(patsubst %,--ignore=%,$(IN_guards))
 IN_properties   := tests/properties
 IN_pages        := tests/cli tests/docs tests/notebook tests/play tests/why_not
-IN_others       := $(patsubst %,--ignore=%,tests/spark $(IN_engine) $(IN_properties) $(IN_pages))
+IN_others       := $(patsubst %,--ignore=%,tests/spark tests/engine $(IN_properties) $(IN_pages))
 
 test-%:
 	@CEPHEID_CASES=$(CASES) CEPHEID_REQUIRE_COMPILED=1 $(BIN)/python -m pytest --durations 12 $(IN_$*)

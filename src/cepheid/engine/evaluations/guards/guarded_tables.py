@@ -302,13 +302,14 @@ class GuardTables:
 
     def lasting(self, macro: Macro, ask: Ask) -> int:
         """The number of a test, from 1 on: groups all of whose entries are too old for it are not asked again, by nobody; 0: there is none."""
-        others = [other for other in self._asks[macro] if (other.shape.equals, other.carried) == (ask.shape.equals, ask.carried)]
         for number, test in enumerate(ask.tests, 1):
             # Time and positions only grow: what is before the least bound stays there. So do the starts of what has ended.
             rises = test.now.rises if isinstance(test.now, Derived) else isinstance(test.now, Time | Index)
             if rises and not test.flags and test.lower != LEAST:
                 bounds = [
-                    [own.lower for own in other.tests if (own.slot, own.now, own.flags) == (test.slot, test.now, 0)] for other in others
+                    [own.lower for own in other.tests if (own.slot, own.now, own.flags) == (test.slot, test.now, 0)]
+                    for other in self._asks[macro]
+                    if (other.shape.equals, other.carried) == (ask.shape.equals, ask.carried)
                 ]
                 if all(max(lowers, default=LEAST) >= test.lower for lowers in bounds):
                     return number
