@@ -22,7 +22,7 @@ ENOUGH = 1.0 - 1e-6
 
 
 class Bound:
-    """What the events of partitions have of what a condition needs. had: float64, (slots, needs); of what is not known, inf."""
+    """What the events of partitions have of what a condition needs. had: float64, (slots, needs): which part; 1 is all, or what is not known."""
 
     def __init__(self, need: Need) -> None:
         self.need = need
@@ -40,7 +40,7 @@ class Bound:
         self.had[slots[(slots >= 0) & (slots < len(self.had))]] = 0.0
 
     def first(self, read: Events) -> Array:
-        """Of each segment how many events end no match that is left; all of them are added to what its partition had."""
+        """How many events at first end no match that is left, for each segment (int64); all of its events are added to what its partition had."""
         assert read.worth is not None
         starts, kept = read.cuts, read.slots >= 0
         stops = np.append(starts[1:], len(read))
