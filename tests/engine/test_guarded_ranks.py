@@ -11,7 +11,7 @@ import pytest
 from enough import Enough, share
 
 import cepheid
-from cepheid.engine.evaluations.guards import guarded_ranks, guarded_run
+from cepheid.engine.evaluations.guards import guarded_facts, guarded_ranks, guarded_run
 from cepheid.engine.letters import encoded
 from cepheid.kernel import available
 from cepheid.testing.differential import Case, pushed, restored, rows_of, single, whole
@@ -119,3 +119,32 @@ def test_no_room_between_two_texts_moves_what_is_kept() -> None:
     found = [row for at in range(160) for row in rows_of(recognizer.push(table.slice(at, 1)))]
     assert found == rows_of(asked.run(table))
     assert found
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "NOT (b.s > a.u OR a.$index - b.$index > 0)",
+        "(b.d >= a.e OR b.$index - a.$index = 1)",
+        "CASE WHEN b.d = a.d THEN b.s ELSE a.u END <= coalesce(a.u, 'b') AND NOT b.$index - a.$index = 2",
+        "NOT (a.s LIKE '%b' AND lower(a.s) < b.u OR a.d + b.e > b.$index)",
+        "NOT (b.s <= a.u AND b.$index < 20) AND (b.d > a.e OR a.$index % 3 != b.k)",
+    ],
+)
+def test_an_event_is_asked_about_itself(condition: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where letters have no room for what is found, and numbers stand for both."""
+    for number, bits in enumerate([64, 64, 1, 1]):
+        case = Case(
+            seed,
+            number,
+            cepheid.query(f"SELECT * WHERE A ; ANY AS b AS a FILTER {condition}"),
+            events(random.Random(f"{seed} {number}")),
+            {},
+        )
+        wanted = rows_of(case.query.run(case.events, engine="reference"))
+        monkeypatch.setattr(guarded_facts, "LETTER_BITS", bits)
+        monkeypatch.setattr(guarded_facts, "MOST_NUMBERED", 1)
+        for engine in available():
+            for come in (whole, pushed, restored):
+                assert sorted(map(str, come(case, engine))) == sorted(map(str, wanted)), f"{come.__name__}\n{case}"
+        assert "not compiled" not in str(anew(case.query).explain(schema=case.events.schema))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 from dataclasses import field
 from decimal import Decimal
 from functools import cached_property
@@ -363,6 +364,23 @@ class Values:
         null: Array = self.words[:, place] & bit != 0
         return null
 
+    def column(self, value: Expression) -> Any:
+        """A value of each event as `values.evaluate` has it. Linear."""
+        kind, words, null = type_of(value), self.encoded(value), self.null(value)
+        if pa.types.is_floating(kind):
+            return Column(np.where(null, np.nan, np.where(words < 0, words ^ np.int64(INT64_MAX), words).view(np.float64)))
+        if is_text(kind):
+            numbers, places = np.unique(words[~null], return_inverse=True)
+            texts = pa.array(map(self.texts.text, numbers.tolist()), pa.large_binary())
+            indices: Array = np.zeros(len(self), np.int64)
+            indices[~null] = places
+            return texts.view(pa.large_string()).take(pa.array(indices, mask=null))
+        if pa.types.is_decimal(kind):
+            halves = [words[:, 1] ^ np.int64(INT64_MIN), words[:, 0]] if words.ndim == 2 else [words, words >> 63]
+            buffers = [pa.array(~null).buffers()[1], pa.py_buffer(np.stack(halves, axis=1))]
+            return pa.Array.from_buffers(kind, len(self), buffers)
+        return Column(words.astype(np.bool_) if pa.types.is_boolean(kind) else words, ~null)
+
     def listed(self, value: Expression) -> list[int | None]:
         """A value of each event as one integer, None where it is NULL."""
         words = self.encoded(value)
@@ -373,9 +391,7 @@ class Values:
         """A value of each event as Python has it: bool, int (also times and dates), float, Decimal, str; None where it is NULL."""
         kind = type_of(value)
         if pa.types.is_floating(kind):
-            bits = self.encoded(value)
-            doubles = np.where(bits < 0, bits ^ np.int64(INT64_MAX), bits).view(np.float64).tolist()
-            return [None if null else each for each, null in zip(doubles, self.null(value).tolist(), strict=True)]
+            return [None if math.isnan(each) else each for each in self.column(value).values.tolist()]
         listed = self.listed(value)
         if is_text(kind):
             return [None if each is None else self.texts.text(each).decode(errors="surrogateescape") for each in listed]

@@ -126,7 +126,7 @@ class GuardedRun(BlockRun):
             most_marks=CHUNK_POSITIONS,
         )
         tables = self.tables
-        self.codes = LetterCodes(program.bits + tables.facts.bits)
+        self.codes = LetterCodes(tables.facts.letter_bits)
         self.mends |= {
             "letter": "_mend_letter",
             "stack": "_mend_stack",
@@ -234,11 +234,13 @@ class GuardedRun(BlockRun):
                 null, bit = values.layout.null_bits[own] if values.nullable else (0, 0)
                 columns.append((place * beside, null * beside, int(bit)))
             self._columns = np.array(columns, np.uint64).view(np.int64).reshape(-1)
-            if self.tables.facts.bits:
-                facts = self.tables.facts.of(values, lambda value: made[value] if value in made else values.encoded(value)) << np.uint64(
-                    self.program.bits
-                )
-                return self.codes.begin(events.letters.astype(np.uint64) | facts)
+            facts = self.tables.facts
+            if facts:
+                if facts.full:
+                    facts.forget()
+                    self._forget_letters()
+                joined = facts.joined(events.letters, values, lambda value: made[value] if value in made else values.encoded(value))
+                return self.codes.begin(joined)
         return self.codes.begin(events.letters)
 
     def _made(self, values: Values) -> dict[Expression | Put, Array]:
@@ -491,12 +493,15 @@ class GuardedRun(BlockRun):
 
     def _mend_letter(self) -> None:
         if len(self.codes.letters) >= self.sizes.codes:
-            self.codes.forget()
-            self.tables.forget()
+            self._forget_letters()
         code = self.codes.learn(int(self._batch[0][self._get("row")]) & self.codes.letter_mask)
-        letter, bits = self.codes.letters[code], self.program.bits
-        self.tables.learn(code, self.program.automaton.alphabet.mask_of(letter & (1 << bits) - 1), letter >> bits)
+        letter, facts = self.tables.facts.apart(self.codes.letters[code])
+        self.tables.learn(code, self.program.automaton.alphabet.mask_of(letter), facts)
         self._flatten()
+
+    def _forget_letters(self) -> None:
+        self.codes.forget()
+        self.tables.forget()
 
     def _flatten(self) -> None:
         self._first_of, self._rows = self.tables.first_of.reshape(-1), self.tables.rows.reshape(-1)

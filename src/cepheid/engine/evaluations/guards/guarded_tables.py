@@ -41,9 +41,6 @@ Array = np.ndarray[Any, Any]
 MACROS = 62
 """Macro states that the kernel has bits for."""
 
-LETTER_BITS = 64
-"""Bits of a letter, those of `Facts` included."""
-
 MOST_COMBINED = 1 << 10
 """Combinations of conditions that are looked at for one macro state: those that let a partial match go on in different ways."""
 
@@ -235,7 +232,7 @@ class GuardTables:
         self.places = _places(program.automaton)
         self.program = program
         self.regions = Regions(program.automaton)
-        self.facts = Facts(most=LETTER_BITS - program.bits)
+        self.facts = Facts(program.bits, program.automaton.alphabet.correlations)
         self.ranked = _is_ranked(program)
         self.columns: Mapping[Expression | Put, int] = {value: number for number, value in enumerate(_columns(program, ranked=self.ranked))}
         asked: dict[Macro, set[Ask]] = {}
@@ -290,7 +287,7 @@ class GuardTables:
         if region.label is not None and region.label >= UNMARKED:
             raise UnknownError("it has too many labels")
         if not self.facts.know(region):
-            raise UnknownError("an event is compared with itself by more than words, or too often")
+            raise UnknownError("values of one event are gathered twice")
         several = self.regions.several(macro)
         question = Question(region, plural=several)
         tests = _tests(question, several, self.regions.plural(macro))
