@@ -1,13 +1,13 @@
 """MAX: which matches of an event are not part of a larger one, without a list of all its matches. A room of `guards`.
 
 The rules, and why they hold, are in `evaluations.uncompiled.guarded_maximal`; here all events of a match are in its support. The cells that the
-trigger reaches get ranks, by position, and the trigger itself the last one; of each, a row of bits says which it goes on from. A STATE is a cell, and
-which cells of its event may be in a match with the same events so far, and which in one with more. All are found from the last cell to the first,
-each once; then, from the first to the last, those from which no maximal match goes on are left out. What is left is a graph, whose paths are the
-matches.
+trigger reaches get ranks, by position, and the trigger itself the last one; of each, a row of bits says which it goes on from. Where nothing is
+tested, a row takes from an earlier one what both have in common. A STATE is a cell, and which cells of its event may be in a match with the same
+events so far, and which in one with more. All are found from the last cell to the first, each once; then, from the first to the last, those from
+which no maximal match goes on are left out. What is left is a graph, whose paths are the matches.
 
-All stands in one array, `work`: what `W_` names, bits and ranks by number, cells by rank, rows, then the states and their edges, as they are found;
-at its end a table of states by hash. A row has 32 bits in a word.
+All stands in one array, `work`: what `W_` names, numbers of rows by index and entry, bits and ranks by number, cells by rank, rows, then the states
+and their edges, as they are found; at its end a table of states by hash. A row has 32 bits in a word.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def highest(work: cython.longlong[::1], row: cython.Py_ssize_t, n: cython.longlo
     bits: cython.longlong = 2
     k: cython.int = 0
     place: cython.int = 16
+    step: cython.int = 0
     if n < 0:
         return -1
     bits = work[row + (n >> 5)] & ((bits << (n & 31)) - 1)
@@ -39,10 +40,10 @@ def highest(work: cython.longlong[::1], row: cython.Py_ssize_t, n: cython.longlo
         if n < 0:
             return -1
         bits = work[row + n]
-    while place > 0:
-        if bits >> place != 0:
-            bits >>= place
-            k += place
+    while place > 0:  # PERF: without a branch, for nobody can guess it
+        step = (bits >> place != 0) * place
+        bits >>= step
+        k += step
         place >>= 1
     return (n << 5) + k
 
@@ -104,8 +105,15 @@ def mark_below(
     head: cython.longlong,
     n: cython.longlong,
     row: cython.Py_ssize_t,
-) -> cython.int:
-    """Set in a row the bits of the live cells that the cell n goes on from: their numbers less `head`."""
+    span: cython.longlong,
+    known: cython.Py_ssize_t,
+    leave: cython.longlong,
+) -> cython.longlong:
+    """Set in a row the bits of the live cells that the cell n goes on from: their numbers less `head`.
+
+    known: where each entry has a number for each index, `span` entries for one: where nothing is tested, what comes from an entry on is known if its
+    number is not 0. Returns the place of the number for which it stops, else -1. leave: the number of the first entry; less than 0: of all.
+    """
     width: cython.Py_ssize_t = S[S_WIDTH]
     values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
     low: cython.longlong = S[S_LOW]
@@ -115,8 +123,17 @@ def mark_below(
     node: cython.Py_ssize_t = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[f + F_SHAPE]
     x: cython.Py_ssize_t = 0
     m: cython.longlong = 0
+    free: cython.int = forms[f + F_COUNT] == 0
+    known += forms[f + F_SHAPE] * span - head
     n = words[w + C_CHILD]
     while n >= head:
+        if free != 0:
+            if work[known + n] != 0:
+                return known + n
+            if leave != 0:
+                work[known + n] = leave
+            if leave > 0:
+                leave = 0
         S[S_WALKED] += 1
         w = data + (n & mask) * width
         x = w + node
@@ -136,7 +153,7 @@ def mark_below(
                     set_bit(work, row, m - head)
                     m = words[w + C_REST]
             n = words[x + N_PREVIOUS]
-    return 0
+    return -1
 
 
 @cython.cfunc
@@ -204,7 +221,8 @@ def find_rows(
     data: cython.Py_ssize_t = b + words[line + D_DATA]
     width: cython.Py_ssize_t = S[S_WIDTH]
     room: cython.Py_ssize_t = work.shape[0]
-    reached: cython.Py_ssize_t = W_HEADER
+    known: cython.Py_ssize_t = W_HEADER
+    reached: cython.Py_ssize_t = 0
     below: cython.Py_ssize_t = 0
     ranks: cython.Py_ssize_t = 0
     cells: cython.Py_ssize_t = 0
@@ -225,18 +243,20 @@ def find_rows(
         if queue[3 * k + 1] - head >= span:
             span = queue[3 * k + 1] - head + 1
     size = (span >> 5) + 1
+    reached = known + S[S_SHAPES] * span
     below = reached + size
     ranks = below + size
     cells = ranks + span
     if cells > room:
         return -1
+    clear(work, known, S[S_SHAPES] * span)
     clear(work, reached, size)
     for k in range(outputs):
         set_bit(work, reached, queue[3 * k + 1] - head)
     n = highest(work, reached, span - 1)
     while n >= 0:
         count += 1
-        mark_below(S, words, forms, work, data, mask, head, head + n, reached)
+        mark_below(S, words, forms, work, data, mask, head, head + n, reached, span, known, -1)
         n = highest(work, reached, n - 1)
     firsts = cells + count + 1
     lengths = firsts + count + 1
@@ -256,6 +276,7 @@ def find_rows(
     row = rows + (count + 1) * size  # four rows more, to work with, and a first state of each cell
     if row + 4 * size + count + 1 > room:
         return -1
+    clear(work, known, S[S_SHAPES] * span)
     for k in range(count):
         n = work[cells + k]
         work[firsts + k] = k
@@ -265,9 +286,12 @@ def find_rows(
                 most = k - work[firsts + k] + 1
         position = words[data + (n & mask) * width + C_POSITION]
         clear(work, below, ((n - head) >> 5) + 1)
-        mark_below(S, words, forms, work, data, mask, head, n, below)
+        m = mark_below(S, words, forms, work, data, mask, head, n, below, span, known, k + 1)
         row = rows + k * size
         clear(work, row, (k >> 5) + 1)
+        if m >= 0:
+            rank = work[m] - 1
+            unite(work, row, rows + rank * size, work[lengths + rank])
         m = highest(work, below, n - head)
         while m >= 0:
             rank = work[ranks + m]
