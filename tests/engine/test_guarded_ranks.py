@@ -43,6 +43,9 @@ PATTERNS = (
     "A AS a ; B AS b ; C AS c FILTER {abc} AND {ab}",
     "A+ AS a ; B AS b FILTER {ab}",
     "A AS a ; (B AS b)+ FILTER {ab}",
+    "A+ AS a ; B AS b FILTER ({ab} OR a.u < b.s)",
+    "A+ AS a ; B AS b ; C AS c FILTER {abc}",
+    "((A AS a ; B AS b) FILTER {abc})+ ; C AS c",
     "A ; (B AS b FILTER {prev})+",
     "A AS a ; LAST(B AS b ; C AS c FILTER {bc})",
 )

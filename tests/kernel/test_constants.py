@@ -115,7 +115,8 @@ OTHERS = {
     | {name: getattr(guarded_tables, name) for name in ("REAL", "SOURCE_BITS", "SOURCE_MASK")}
     | {f"FROM_{name.upper()}": place for place, name in enumerate(guarded_tables.SOURCES) if name != "constant"}
     | {name: guarded_tables.OPERATIONS.index(operation) for name, operation in OPERATIONS.items()}
-    | {"OPERATION_MASK": guarded_tables.REAL - 1}
+    | {"OPERATION_MASK": guarded_tables.REAL - 1, "STRIDE_BITS": guarded_sets.STRIDE_BITS}
+    | {"MEMBER_BITS": guarded_tables.MEMBER_BITS, "MEMBER_MASK": guarded_tables.MOST_SETS - 1}
     | {f"MADE_{how.upper()}": number for how, number in guarded_tables.MADE.items()}
     | {"SLOTS_MASK": (1 << guarded_tables.HOW_BITS) - 1, "HOW_MASK": (1 << guarded_tables.COLUMN_BITS - guarded_tables.HOW_BITS) - 1}
     | {name: getattr(guarded_cells, name) for name in ("HEIGHT_BITS", "HEIGHT_MASK")}
@@ -135,7 +136,7 @@ OTHERS = {
         "DROPPED": -1,
     }
     | {f"W_{name}": place for place, name in enumerate(WORK)}
-    | {f"M_{name}": place for place, name in enumerate(("CELL", "NEXT", "CHAIN", "EDGES", "BASE", "SETS"))}
+    | {f"M_{name}": place for place, name in enumerate(("CELL", "NEXT", "CHAIN", "EDGES", "SETS"))}
     | {name: getattr(guarded_tables, name) for name in ("PART_BEGINS", "PART_ENDS", "PART_BITS")}
     | {f"P_{name}": place for place, name in enumerate(("CELL", "EDGES", "CHILD", "START"))}
     | {"PART_WIDTH": 4}

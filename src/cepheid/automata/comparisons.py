@@ -10,8 +10,7 @@ says of one variable alone is a comparison too: with TRUE, which stands for the 
 A condition over more variables is computed as a whole.
 
 For every choice of events one alternative holds, not one alternative for every choice. So one event of each variable must be compared
-(`are_single`). Where there are more, sets of values are kept, and a condition is computed for each of these, if it reads one of each variable
-(`of_sets`).
+(`are_single`). Where there are more, sets of choices are kept, and the condition is computed for each (`choices`).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from cepheid.automata.computing import operands
-from cepheid.automata.correlation import BEGIN, KEEP, NEXT, marked, variables
+from cepheid.automata.correlation import BEGIN, KEEP, MATCHED, NEXT, marked, placed, variables
 from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Now, Store
 from cepheid.logical.folding import INT64_MAX
 from cepheid.logical.plan import Apply, Index, Interval, Literal, Time, localize
@@ -74,6 +73,14 @@ def sides(condition: Expression) -> Sides | None:
     return _between(left, right, condition.operator)
 
 
+def of_one_variable(correlation: Correlation) -> Sides | None:
+    """A condition on one variable around the filtered pattern, as a comparison with this pattern: it is true of each event, where that is there."""
+    if len(correlation.variables) != 1 or correlation.levels[0] or correlation.top != 1:
+        return None
+    (own,) = correlation.variables
+    return (own, Side(localize(correlation.condition), "=", MATCHED)), (MATCHED, Side(TRUE, "=", own))
+
+
 def _between(left: Expression, right: Expression, operator: str | Interval) -> Sides | None:
     first, second = variables(left), variables(right)
     if len(first) != 1 or len(second) != 1 or first == second:
@@ -109,18 +116,6 @@ def alternatives(correlation: Correlation) -> list[frozenset[Atom]] | None:
     elif len(both) <= 2 or correlation.top > 0:
         return None
     return _computed(condition, positive=True)
-
-
-def of_sets(correlation: Correlation) -> list[frozenset[Atom]] | None:
-    """The same where several events of a variable are asked: a condition that computes with one value of each of two variables.
-
-    Not under prev: sets of each iteration give too many macro states.
-    """
-    both, condition = correlation.variables, correlation.condition
-    if len(both) != 2 or not correlation.levels[0] or not isinstance(condition, Apply) or any(previous for _, previous in both):
-        return None
-    found = [value for value in operands(condition) or () if variables(value)]
-    return [frozenset([condition])] if len(found) == len(both) else None
 
 
 def _alternatives(condition: Expression, both: frozenset[Variable], *, positive: bool) -> list[frozenset[Atom]] | None:
@@ -227,7 +222,7 @@ class Comparison:
         """
         held = _begun(self.registers, self.upcoming, actions, self.top)
         tests: list[Test] = []
-        for variable in marked(actions):
+        for variable in placed(actions):
             side, own = self.sides[variable], self.registers[variable]
             tests += _asked(held[self.registers[side.other]], _flipped(side.operator), side.value)
             if variable in together:
@@ -241,7 +236,7 @@ class Comparison:
         return tests, [Store(register, term) for register, term in held.items() if term != Before(register)]
 
     def _gathered(self, side: Side, before: Term | None) -> Term:
-        if self.single or not isinstance(side.operator, str):
+        if self.single or not isinstance(side.operator, str) or isinstance(side.value, Literal):
             return Now(side.value)
         how = GATHERED[side.operator]
         return Now(side.value) if before is None and how != "set" else Gathered(how, before, side.value)
@@ -251,8 +246,7 @@ class Comparison:
 class Computation:
     """A condition that computes with one event of each of its variables. registers, upcoming, top: as in `Comparison`, by operand.
 
-    operands: each with its variable, None of a constant. Of one variable it is any condition, which is asked of each of its events alone. single:
-    whether one event of each is asked; else there are two variables with an operand each, and sets of their values.
+    operands: each with its variable, None of a constant. Of one variable it is any condition, which is asked of each of its events alone.
     """
 
     condition: Apply
@@ -260,7 +254,6 @@ class Computation:
     registers: Mapping[Expression, int]
     upcoming: Mapping[Expression, int]
     top: int
-    single: bool
 
     def program(self, actions: frozenset[Action], _together: frozenset[Variable]) -> tuple[list[Test], list[Store]]:
         """What a transition with such actions asks, and what it stores."""
@@ -275,19 +268,12 @@ class Computation:
                 for value, own in self.operands.items()
             ]
             tests += [Computes(self.condition, tuple(zip(self.operands, each, strict=True))) for each in itertools.product(*terms)]
-            held |= {
-                register: self._kept(value, held[register])
-                for value, register in self.registers.items()
-                if self.operands[value] == variable
-            }
+            held |= {register: Now(localize(value)) for value, register in self.registers.items() if self.operands[value] == variable}
         for value, register in self.upcoming.items():
             own = self.operands[value]
             if own and (KEEP, own[0]) in actions:
-                held[register] = self._kept(value, held[register])
+                held[register] = Now(localize(value))
         return tests, [Store(register, term) for register, term in held.items() if term != Before(register)]
-
-    def _kept(self, value: Expression, before: Term | None) -> Term:
-        return Now(localize(value)) if self.single else Gathered("set", before, localize(value))
 
 
 def _begun(registers: Mapping[Key, int], upcoming: Mapping[Key, int], actions: frozenset[Action], top: int) -> dict[int, Term | None]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from cepheid.automata.comparisons import Comparison, Computation, alternatives, are_single, of_sets, sides
+from cepheid.automata.choices import Choices
+from cepheid.automata.comparisons import Comparison, Computation, alternatives, are_single, of_one_variable, sides
 from cepheid.automata.computing import operands
-from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, NEXT, Correlation, variables
+from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, MATCHED, NEXT, Correlation, called, variables
 from cepheid.automata.fragment import Pending, all_pending
 from cepheid.automata.liveness import kept_of
 from cepheid.automata.registers import Before, Holds, Kept, Store
@@ -128,22 +129,29 @@ def completed(guards: Guards, body: Fragment, pending: Pending, scope: Pattern) 
     """A fragment in which a condition that has all its variables is asked; scope: the pattern of its outermost level."""
     correlation = pending.correlation
     body = dataclasses.replace(body, pending=tuple(each for each in body.pending if each.register != pending.register))
-    own = sides(correlation.condition) if correlation.levels[0] else None
+    own = sides(correlation.condition) if correlation.levels[0] else of_one_variable(correlation)
     options = [frozenset([own])] if own else alternatives(correlation)
     acted = [(move, _actions(move, pending)) for move in body.moves]
     single = own is None and options is not None and are_single(acted, body.initial, correlation.variables, correlation.top)
-    options = options if own or single else of_sets(correlation)
-    if options is None:
+    options = options if own or single else None
+    choices = Choices.of(guards, correlation) if options is None else None
+    if options is None and choices is None:
         guards.correlations[pending.register] = correlation
         asks, kept = _may_complete(body, pending), _may_be_completed(body, pending)
         return body.changed(lambda move: _keeping(guards, move, pending, kept(move), asks=asks(move)))
-    comparisons = {
-        each: _comparison(guards, each, correlation.top, single=single) for option in options for each in sorted(option, key=repr)
+    comparisons: dict[object, Comparison | Computation | Choices] = {
+        each: _comparison(guards, each, correlation.top, single=single) for option in options or () for each in sorted(option, key=repr)
     }
+    if choices is not None:
+        comparisons[correlation] = choices
     together = {
         variable: _unmarked(body, pending, side.other)
         for variable, side in own or ()
-        if side.operator == "=" and not side.other[1] and side.other in correlation.levels[-1] and side.other[0] in occupied(scope)
+        if variable != MATCHED
+        and side.operator == "="
+        and not side.other[1]
+        and side.other in correlation.levels[-1]
+        and side.other[0] in occupied(scope)
     }
 
     def compared(move: Transition, actions: frozenset[Action]) -> Iterator[Transition]:
@@ -151,7 +159,7 @@ def completed(guards: Guards, body: Fragment, pending: Pending, scope: Pattern) 
         programs = {each: comparison.program(actions, closed) for each, comparison in comparisons.items()}
         others = (store for store in move.writes if store.register != pending.register)
         stored = dataclasses.replace(move, writes=frozenset([*others, *(store for _, stores in programs.values() for store in stores)]))
-        for option in options:
+        for option in [comparisons.keys()] if options is None else options:
             yield guards.asking(stored, [test for each in comparisons if each in option for test in programs[each][0]])
 
     moves = [changed for move, actions in acted for changed in (dict.fromkeys(compared(move, actions)) if actions else [move])]
@@ -162,22 +170,15 @@ def _comparison(guards: Guards, atom: Atom, top: int, *, single: bool) -> Compar
     """A comparison with registers of its own."""
     if isinstance(atom, Apply):
         computed = {value: next(iter(variables(value)), None) for value in operands(atom) or ()}
-        return Computation(
-            atom, computed, *_registers(guards, [(value, value, own) for value, own in computed.items() if own]), top, single
-        )
+        return Computation(atom, computed, *_registers(guards, [(value, value, own) for value, own in computed.items() if own]), top)
     return Comparison(dict(atom), *_registers(guards, [(own, side.value, own) for own, side in atom]), top, single)
 
 
 def _registers(guards: Guards, kept: Iterable[tuple[Key, Expression, Variable]]) -> tuple[dict[Key, int], dict[Key, int]]:
     """A register for each value of a variable, and one for what the next iteration calls `prev` of it."""
     named = [(key, describe_expression(localize(value)), own) for key, value, own in kept]
-    registers = {key: guards.register(f"{text} of {_called(own)}") for key, text, own in named}
+    registers = {key: guards.register(f"{text} of {called(own)}") for key, text, own in named}
     return registers, {key: guards.register(f"{text} of {own[0]}") for key, text, own in named if own[1]}
-
-
-def _called(variable: Variable) -> str:
-    name, previous = variable
-    return f"prev({name})" if previous else name
 
 
 def _unmarked(body: Fragment, pending: Pending, variable: Variable) -> set[int]:

@@ -11,8 +11,9 @@ What the event of a transition does is a set of ACTIONS:
 * (MATCH, 0): the filtered pattern is there, for a condition that speaks of no variable of it.
 * (MARK, name): the event is one of the variable. (KEEP, name): the next iteration will call it `prev` of the variable.
 
-There are two ways to keep events. A condition that is made of comparisons with one variable on each side keeps one value per side (`comparisons`).
-Everything else keeps the values of all events, by variable (`Correlation.after`).
+There are three ways to keep events. A condition that is made of comparisons with one variable on each side keeps one value per side (`comparisons`).
+One that can be computed by steps (`computing`) keeps sets of what it computes with (`choices`). Everything else keeps the values of all events, by
+variable (`Correlation.after`).
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ Variable = tuple[str, bool]
 
 Action = tuple[str, str | int]
 """What an event does to a condition: a verb, and a variable's name or a level."""
+
+MATCHED: Variable = ("", False)
+"""What stands for the filtered pattern, as a variable of level 0, where a condition speaks of no variable of it."""
 
 BEGIN, NEXT, MATCH, MARK, KEEP = "begin", "next", "match", "mark", "keep"
 
@@ -178,9 +182,22 @@ def variables(expression: Expression) -> frozenset[Variable]:
     return frozenset((leaf.variable, leaf.previous) for leaf in _leaves(expression))
 
 
+def called(variable: Variable) -> str:
+    """A variable as text."""
+    name, previous = variable
+    if variable == MATCHED:
+        return "the filtered pattern"
+    return f"prev({name})" if previous else name
+
+
 def marked(actions: Iterable[Action]) -> list[Variable]:
     """The variables that an event is put in, in an order that no set decides."""
     return sorted((name, False) for verb, name in actions if verb == MARK and isinstance(name, str))
+
+
+def placed(actions: Iterable[Action]) -> list[Variable]:
+    """The variables that an event is put in, and first MATCHED where the filtered pattern is there."""
+    return [*([MATCHED] if (MATCH, 0) in actions else []), *marked(actions)]
 
 
 def _choices(variables: Iterable[Variable], events: Mapping[Variable, frozenset[Values]]) -> Iterator[Choice]:

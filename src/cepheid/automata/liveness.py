@@ -13,7 +13,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from cepheid.automata.correlation import RESETS
-from cepheid.automata.registers import Before, Elapsed, Gathered, Holds, Kept, Now, Store, reads, substituted, test_after
+from cepheid.automata.registers import Before, Elapsed, Gathered, Holds, Joined, Kept, Now, Store, reads, substituted, test_after
 from cepheid.automata.transform import between
 from cepheid.logical.folding import INT64_MAX
 from cepheid.logical.plan import Index, Interval, Literal, Time
@@ -248,6 +248,8 @@ def _has_several(term: Term | None, several: set[int]) -> bool:
     match term:
         case Gathered(how="set", before=before):
             return before is not None
+        case Joined():
+            return True
         case Before(register=register):
             return register in several
     return False

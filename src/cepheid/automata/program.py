@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from cepheid.automata.alphabet import Flag, Scope
 from cepheid.automata.construct import construct, fitted
-from cepheid.automata.registers import Gathered, by_register, terms
+from cepheid.automata.registers import Compares, Computes, Gathered, Joined, by_register, terms
 from cepheid.automata.registers import values as values_read
 from cepheid.automata.strategies import select
 from cepheid.automata.transform import coverage, hide, members, project, shows_labels, spans, successors
@@ -202,10 +202,13 @@ class Program:
         )
         # What most automata lack has no place in the fingerprint of these: stored state of before goes on.
         rarer: list[tuple[str, object]] = [("number bits", alphabet.number_bits)] if alphabet.number_bits else []
+        tests = [guard.test for guard in alphabet.guards]
         rarer += [("correlations", alphabet.correlations)] if alphabet.correlations else []
-        # State with sets of values had another form, too.
+        # State with sets of values had another form, too, and had it again where texts may be in their order, or are computed with.
         stored = (term for move in automaton.transitions for store in move.writes for term in terms(store.term))
-        rarer += [("sets", 1)] if any(isinstance(term, Gathered) and term.how == "set" for term in stored) else []
+        more = any(isinstance(test, Computes) or (isinstance(test, Compares) and test.operator not in {"=", "!="}) for test in tests)
+        sets = any(isinstance(term, Joined) or (isinstance(term, Gathered) and term.how == "set") for term in stored)
+        rarer += [("sets", 1 + more)] if sets else []
         parts = [(part.rule, part.window, part.count, Program(part.automaton).fingerprint) for part in automaton.parts]
         rarer += [("parts", parts)] if parts else []
         negated = [(each.window, each.count, Program(each.automaton).fingerprint) for each in automaton.negated]

@@ -21,6 +21,7 @@ from cepheid.automata.registers import (
     Compares,
     Elapsed,
     Gathered,
+    Joined,
     Kept,
     Now,
     reads,
@@ -194,7 +195,7 @@ class Regions:
     @cached_property
     def _several(self) -> frozenset[int]:
         """The registers that may hold several values, or what a correlation keeps."""
-        return self._written(lambda term: isinstance(term, Kept) or (isinstance(term, Gathered) and term.how == "set"))
+        return self._written(lambda term: isinstance(term, Kept | Joined) or (isinstance(term, Gathered) and term.how == "set"))
 
     @cached_property
     def _plural(self) -> frozenset[int]:
@@ -361,7 +362,7 @@ def _age(term: Term) -> float:
     match term:
         case Before(register=slot):
             return slot
-        case Gathered(before=before) | Kept(before=before) if before is not None:
+        case Gathered(before=before) | Joined(before=before) | Kept(before=before) if before is not None:
             return _age(before)
     return math.inf
 

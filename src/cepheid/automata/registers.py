@@ -14,6 +14,7 @@ transition, the registers of the scope are empty before it, and `substituted` sa
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING
 
 from cepheid.logical.describe import describe_bounds, describe_expression
@@ -67,6 +68,41 @@ class Gathered(Term):
 
 
 @record
+class Each(Term):
+    """Each choice of a set that a register holds, or the one value that it holds.
+
+    width: how many values a choice has. 0: none, but the register must hold something.
+    """
+
+    before: Term
+    width: int
+
+
+@record
+class Joined(Term):
+    """A set of choices of events, each as a row of values: those of before (None without any), and what the parts of a product make in all ways.
+
+    products: the parts of each, in the order of their values: `Each`, or `Now` for a value of the event.
+    """
+
+    before: Term | None
+    products: tuple[tuple[Term, ...], ...]
+
+
+@record
+class Element(Term):
+    """In a test a value of each choice that a register holds, or the one value that it holds.
+
+    part: what is chosen together; number: of the value among those of the choice, width of them.
+    """
+
+    before: Term
+    part: int
+    number: int
+    width: int
+
+
+@record
 class Kept(Term):
     """The events that a correlation speaks of, as far as they have come; for conditions that no value sums up.
 
@@ -104,7 +140,7 @@ class Elapsed(Test):
 class Computes(Test):
     """A comparison that computes with what is kept and with the event; false where a value is NULL, or a result overflows.
 
-    operands: its largest expressions over one variable each, and what each is: `Before` or `Now`.
+    operands: its largest expressions over one variable each, and what each is: `Before`, `Now`, or a `Element`: for each choice it must hold then.
     """
 
     condition: Expression
@@ -142,8 +178,29 @@ def terms(part: Term | Test | None) -> Iterator[Term]:
         case Gathered(before=term) | Kept(before=term):
             yield part
             yield from terms(term)
+        case Joined(before=term, products=products):
+            yield part
+            yield from terms(term)
+            for each in itertools.chain(*products):
+                yield from terms(each)
+        case Each(before=term) | Element(before=term):
+            yield from terms(term)
         case Before() | Now():
             yield part
+
+
+def combinations(
+    operands: Iterable[tuple[Expression, Term]], rows: Callable[[Term], Iterable[Sequence[object]]]
+) -> Iterator[dict[Expression, object]]:
+    """What the operands of a test that computes are, for each choice. rows: of what a term comes to, each with its values."""
+    parts: dict[object, tuple[Term, list[tuple[Expression, int]]]] = {}
+    for value, term in operands:
+        if isinstance(term, Element):
+            parts.setdefault(term.part, (term.before, []))[1].append((value, term.number))
+        else:
+            parts[value, term] = term, [(value, 0)]
+    for found in itertools.product(*(rows(term) for term, _ in parts.values())):
+        yield {value: row[number] for row, (_, own) in zip(found, parts.values(), strict=True) for value, number in own}
 
 
 def reads(part: Term | Test | None) -> frozenset[int]:
@@ -171,6 +228,14 @@ def substituted(term: Term | None, change: Callable[[int], Term | None]) -> Term
             if isinstance(term, Gathered) and found is None and term.how != "set":
                 return Now(term.value)
             return dataclasses.replace(term, before=found)
+        case Each(before=before) | Element(before=before):
+            found = substituted(before, change)
+            return None if found is None else dataclasses.replace(term, before=found)
+        case Joined(before=before, products=products):
+            found = substituted(before, change)
+            after = [[substituted(part, change) for part in product] for product in products]
+            left = tuple(tuple(part for part in product if part is not None) for product in after if None not in product)
+            return Joined(found, left) if left else found
     return term
 
 
@@ -227,6 +292,11 @@ def term_text(term: Term | None, names: Sequence[str]) -> str:
         case Gathered(how=how, before=before, value=value):
             inside = [term_text(before, names)] if before is not None else []
             return f"{how}({', '.join([*inside, describe_expression(value)])})"
+        case Each(before=before) | Element(before=before):
+            return term_text(before, names)
+        case Joined(before=before, products=products):
+            own = [" x ".join(term_text(part, names) for part in product) for product in products]
+            return f"set({', '.join([*([term_text(before, names)] if before is not None else []), *own])})"
         case Kept(before=before, correlation=number):
             return f"events of correlation {number}" if before is None else f"{term_text(before, names)} and this event"
     return "nothing"

@@ -7,6 +7,7 @@ try:
 except ImportError:
     from cepheid.kernel import _no_cython as cython
 from cepheid.kernel._guards_layout import *
+from cepheid.kernel._guards_sets import choice_at, choices_of
 
 if cython.compiled:
     from cython.cimports.libc.math import ceil, floor, fmod
@@ -51,14 +52,13 @@ def holds(
     w: cython.Py_ssize_t,
     program: cython.Py_ssize_t,
     at: cython.Py_ssize_t,
-    member: cython.longlong,
-    no_member: cython.int,
+    choices: cython.p_longlong,
 ) -> cython.int:
     """Whether the result of the program at `program` of `forms` is true, for the entry at w and an event.
 
-    at: where the event's values stand, each with whether it is NULL. member, no_member: a value of a set, and whether it is NULL. A result is whole
-    or real, as a step says; a condition is whole, and 0 where it is not true. A result that overflows is NULL, and so is that of a division by zero,
-    and what is computed with NULL.
+    at: where the event's values stand, each with whether it is NULL. choices: where in `forms` that of each set stands, -1 for NULL. A result is
+    whole or real, as a step says; a condition is whole, and 0 where it is not true. A result that overflows is NULL, and so is that of a division by
+    zero, and what is computed with NULL.
     """
     most: cython.longlong = 0x7FFFFFFFFFFFFFFF
     least: cython.longlong = -most - 1
@@ -99,8 +99,15 @@ def holds(
             other = pushed[depth]
             lacking = (pushed_nulls >> depth) & 1
         elif source == FROM_MEMBER:
-            other = member
-            lacking = no_member
+            other = choices[number & MEMBER_MASK]
+            number >>= MEMBER_BITS
+            if other < 0:
+                lacking = 1
+                other = 0
+            else:
+                if number > 0:
+                    lacking = (forms[other] >> (number - 1)) & 1
+                other = forms[other + number]
         elif source == FROM_NOTHING:
             lacking = 1
         else:
@@ -243,14 +250,35 @@ def all_hold(
     w: cython.Py_ssize_t,
     program: cython.Py_ssize_t,
     at: cython.Py_ssize_t,
-    s: cython.Py_ssize_t,
+    among: cython.int,
 ) -> cython.int:
-    """Whether a program holds, as above, for each value of the set at s."""
-    k: cython.Py_ssize_t = 0
-    for k in range(forms[s + V_SIZE] >> 1):
-        if holds(words, forms, values, w, program, at, forms[s + V_VALUES + k], 0) == 0:
-            return 0
-    return (forms[s + V_SIZE] & 1) == 0 or holds(words, forms, values, w, program, at, 0, 1) != 0
+    """Whether a program holds, as above; among: for each choice of the sets that stand behind it, in all ways."""
+    choices: cython.longlong[8]
+    numbers: cython.longlong[8]
+    sets: cython.Py_ssize_t = program + 1 + 2 * forms[program]
+    s: cython.Py_ssize_t = 0
+    j: cython.Py_ssize_t = 0
+    if not cython.compiled:
+        choices, numbers = [0] * 8, [0] * 8
+    if among == 0:
+        return holds(words, forms, values, w, program, at, choices)
+    for j in range(forms[sets]):
+        numbers[j] = 0
+        choices[j] = choice_at(forms, words[w + values + forms[sets + 1 + j]], 0)
+    while holds(words, forms, values, w, program, at, choices) != 0:
+        j = forms[sets] - 1
+        while j >= 0:
+            s = words[w + values + forms[sets + 1 + j]]
+            numbers[j] += 1
+            if numbers[j] < choices_of(forms, s):
+                choices[j] = choice_at(forms, s, numbers[j])
+                break
+            numbers[j] = 0
+            choices[j] = choice_at(forms, s, 0)
+            j -= 1
+        if j < 0:
+            return 1
+    return 0
 
 
 @cython.cfunc

@@ -10,7 +10,7 @@ from cepheid.kernel._blocks import D_DATA, D_HEAD, D_MASK
 from cepheid.kernel._guards_hash import chain, hash_of, key_of, listed
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import pop, push
-from cepheid.kernel._guards_sets import set_with
+from cepheid.kernel._guards_sets import choices_of, set_joined, set_with
 
 
 @cython.cfunc
@@ -21,6 +21,7 @@ def gather(
     words: cython.longlong[::1],
     values: cython.const[cython.longlong][::1],
     columns: cython.const[cython.longlong][::1],
+    operands: cython.const[cython.int][::1],
     sets: cython.longlong[::1],
     buckets: cython.longlong[::1],
     event: cython.Py_ssize_t,
@@ -32,6 +33,9 @@ def gather(
     """Put to `at` what `made` says is made of a slot of the entry at v and a value of the event; 1 where that is NULL, -1 where a set has no room."""
     slot: cython.int = made & SLOTS_MASK
     how: cython.int = (made >> HOW_BITS) & HOW_MASK
+    if how == MADE_JOINED:
+        words[at] = set_joined(S, words, values, columns, operands, sets, buckets, event, made >> COLUMN_BITS, v + kept_at, v + C_NULLS)
+        return -1 if words[at] < 0 else 0
     o: cython.Py_ssize_t = 3 * (made >> COLUMN_BITS)
     before: cython.longlong = words[v + kept_at + slot]
     now: cython.longlong = values[event + columns[o]]
@@ -86,7 +90,7 @@ def keep_values(
         if slot < 0:
             slot = -1 - slot
             if slot > SLOTS_MASK:
-                null = gather(S, words, values, columns, sets, buckets, event, slot, kept_at, w + kept_at + k, v)
+                null = gather(S, words, values, columns, operands, sets, buckets, event, slot, kept_at, w + kept_at + k, v)
                 if null < 0:
                     return -1
                 nulls |= null << k
@@ -314,7 +318,7 @@ def sets_of(
         w = data + ((first + j) & mask) * S[S_WIDTH]
         for k in range(S[S_SLOTS]):
             if ((slots >> k) & 1) != 0:
-                several |= forms[words[w + values + k] + V_SIZE] > 2
+                several |= choices_of(forms, words[w + values + k]) > 1
         place = place_of(words, key, order, table, places, data, mask, S[S_WIDTH], values, S[S_SLOTS], w, 1)
         if order[place] < 0:
             order[place] = first + j

@@ -6,7 +6,7 @@ try:
     import cython
 except ImportError:
     from cepheid.kernel import _no_cython as cython
-from cepheid.kernel._guards_compute import all_hold, holds
+from cepheid.kernel._guards_compute import all_hold
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_sets import lacks
 
@@ -66,12 +66,7 @@ def passes_apart(
     if (test & BESIDE) != 0:
         return 1
     if (test & COMPUTED) != 0:
-        if (test & AMONG) != 0:
-            held = all_hold(
-                words, forms, values, w, forms.shape[0] - (test >> PLACE_BITS), at, words[w + values + ((test >> SLOT_BITS) & 255)]
-            )
-        else:
-            held = holds(words, forms, values, w, forms.shape[0] - (test >> PLACE_BITS), at, 0, 0)
+        held = all_hold(words, forms, values, w, forms.shape[0] - (test >> PLACE_BITS), at, test & AMONG)
     elif words[at + 1] == 0:
         held = lacks(forms, words[w + values + ((test >> SLOT_BITS) & 255)], words[at])
     return held != ((test & OUTSIDE) != 0)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Holds, Kept, Now
+from cepheid.automata.registers import Before, Compares, Computes, Each, Elapsed, Gathered, Holds, Joined, Kept, Now, combinations
 from cepheid.automata.transition import BEGINS, ENDS, PRECEDES, SHOWN
 from cepheid.language.syntax import TimeModel
 from cepheid.logical.plan import Derived, Literal, transform
@@ -215,8 +215,7 @@ class _Step:
             case Compares(before=before, operator=operator, now=now):
                 return all(compare(operator, value, self.value(now)) for value in self.content(before, held) or ())
             case Computes(condition=condition, operands=operands):
-                contents = [(expression, self.content(term, held) or frozenset()) for expression, term in operands]
-                found = (dict(zip(dict(contents), each, strict=True)) for each in itertools.product(*(each for _, each in contents)))
+                found = combinations(operands, lambda term: self.rows(term, held))
                 return all(holds(transform(condition, functools.partial(_known, values)), self.events, {}) for values in found)
             case Elapsed(before=before, now=now, interval=interval):
                 return all(_steps(self.value(now)) - _steps(value) in interval for value in self.content(before, held) or ())
@@ -234,9 +233,18 @@ class _Step:
             case Gathered(how=how, before=before, value=expression):
                 values = (self.content(before, held) or frozenset()) | {self.value(expression)}
                 return values if how == "set" else frozenset({_gathered(how, values)})
+            case Joined(before=before, products=products):
+                rows = [itertools.chain(*each) for own in products for each in itertools.product(*(self.rows(part, held) for part in own))]
+                return frozenset([*self.rows(before, held), *map(tuple, rows)])
             case Kept():
                 return self._after(term, held)[1]
         raise TypeError(term)
+
+    def rows(self, term: Term | None, held: Sequence[Content]) -> list[tuple[Any, ...]]:
+        """What a term comes to, as choices of values."""
+        if isinstance(term, Each):
+            return self.rows(term.before, held) if term.width else [()]
+        return [each if isinstance(each, tuple) else (each,) for each in self.content(term, held) or ()]
 
     def _after(self, term: Kept, held: Sequence[Content]) -> tuple[list[dict[Expression, object]], KeptEvents]:
         return self.automaton.alphabet.correlations[term.correlation].after(self.content(term.before, held), term.actions, self.value)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from cepheid.automata.program import ChoiceProgram, Program
 from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Before, Compares, Computes, Gathered, Holds, Kept, reads, test_text
+from cepheid.automata.registers import Before, Compares, Computes, Gathered, Holds, Joined, Kept, reads, test_text
 from cepheid.automata.transform import reached
-from cepheid.engine.evaluations.guards.guarded_choice_run import is_last
+from cepheid.engine.evaluations.guards.guarded_choice_run import check, is_last
 from cepheid.engine.evaluations.guards.guarded_start import demand_known, guarded, guarded_choice, guarded_counts, uncompiled
 from cepheid.engine.evaluations.guards.guarded_tables import MOST_COMBINED, UnknownError, regions_of
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method, Terms
@@ -250,6 +250,11 @@ class GuardedChoiceMethod(_Guards):
         assert isinstance(terms.program, ChoiceProgram)
         return guarded_choice(terms.program, **terms.bounds, **options)
 
+    def _check(self, terms: Terms) -> None:
+        assert isinstance(terms.program, ChoiceProgram)
+        check(terms.program)
+        super()._check(terms)
+
     def _what(self, terms: Terms) -> str:
         assert isinstance(terms.program, ChoiceProgram)
         return f"{terms.program.strategy.value} chosen per trigger in the match graph over the automaton"
@@ -332,7 +337,7 @@ class _Asked:
                 elif macro is not regions.initial:
                     plural = regions.several(macro) if self._compiled else regions.plural(macro)
                     self._ask(Question(region, plural=plural), self._names(macro), plural if self._compiled else frozenset())
-                moves += [(target, any(isinstance(term, Kept) for term in region.made)) for target, _ in region.targets]
+                moves += [(target, any(isinstance(term, Kept | Joined) for term in region.made)) for target, _ in region.targets]
                 self.sets |= bool(region.targets) and any(isinstance(term, Gathered) and term.how == "set" for term in region.made)
         except UnknownError:
             self.complete = False

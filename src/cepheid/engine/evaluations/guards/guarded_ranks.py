@@ -1,8 +1,8 @@
 """Words in the order of texts, and of decimals that need two words: the kernel of guards keeps them, and compares them as any number.
 
-Comes in: the values of a batch. Goes out: a word (int64) per value that is compared, in its order, and one that never changes, which sets have; and
-for what is kept the same words after the texts have got other ranks. So order costs what it does among numbers: a bound of a tree, O(log n). Were
-numbers kept, and ranks looked up in a table, no tree would know anything, and each entry alive would be asked.
+Comes in: the values of a batch. Goes out: a word (int64) per value that is compared, in its order; and for what is kept the same words after the
+texts have got other ranks. So order costs what it does among numbers: a bound of a tree, O(log n). Were numbers kept, and ranks looked up in a table,
+no tree would know anything, and each entry alive would be asked.
 
 The two highest bits of a word say what it is: 01: the rank of a text, or of a decimal from 2^62 on; 10: that of a decimal below -2^62; 00 and 11: a
 decimal as it is. A decimal that has a rank is a text to `Texts`: its 16 bytes, the highest first.
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.evaluations.guards.guarded_tables import Put
 from cepheid.engine.letters.encoded import RANK_BITS, is_two_words
 from cepheid.engine.letters.values import INT64_MAX, INT64_MIN
 from cepheid.engine.memory.checks import demand
@@ -49,17 +48,13 @@ class Ranks:
         nothing: Array = np.zeros(0, np.int64)
         self._known: tuple[Array, Array] | None = (nothing, nothing)  # ranks of these, ascending, and their numbers
 
-    def read(self, values: Values) -> dict[Expression | Put, Array]:
-        """The words of each value (int64, 0 for NULL) in their order, and as `Put` those that never change. Then `moved` is to be asked."""
+    def read(self, values: Values) -> dict[Expression, Array]:
+        """The words of each value (int64, 0 for NULL) in their order. Then `moved` is to be asked."""
         found = {value: _numbered(values, value) for value in self._values}
         texts = values.texts
         ranks = texts.ranks
         self._read = texts, texts.spreads, ranks
-        made: dict[Expression | Put, Array] = {}
-        for value, (words, ranked, high) in found.items():
-            made[value] = np.where(ranked, high | ranks[np.where(ranked, words, 0)], words)
-            made[Put(value)] = np.where(ranked, FIRST | words, words)
-        return made
+        return {value: np.where(ranked, high | ranks[np.where(ranked, words, 0)], words) for value, (words, ranked, high) in found.items()}
 
     def moved(self, kept: Callable[[], Array]) -> Words | None:
         """What becomes of kept words by what was read last; None: they stay. kept: gives the words of all cells alive. O(n log n) of these."""
@@ -122,12 +117,6 @@ class Words:
 def numbers_in(section: bytes) -> Array:
     """The numbers of the texts that what `Ranks.dump` gave speaks of. Raises ValueError where it does not fit."""
     found: Array = np.frombuffer(section, "<i8").reshape(2, -1)[1]
-    return found
-
-
-def numbers_of_stable(words: Array) -> Array:
-    """The numbers of the texts that words which never change speak of."""
-    found: Array = words[are_ranked(words)] & FIRST - 1
     return found
 
 

@@ -19,8 +19,8 @@ from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS,
 from cepheid.engine.evaluations.counts.counting import wider
 from cepheid.engine.evaluations.graph.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK
 from cepheid.engine.evaluations.guards.guarded_cells import check
-from cepheid.engine.evaluations.guards.guarded_ranks import Ranks, numbers_in, numbers_of_stable
-from cepheid.engine.evaluations.guards.guarded_sets import FIRST_ROOM, Sets, values_of
+from cepheid.engine.evaluations.guards.guarded_ranks import Ranks, numbers_in
+from cepheid.engine.evaluations.guards.guarded_sets import FIRST_ROOM, Sets, stride_of, values_of
 from cepheid.engine.evaluations.guards.guarded_tables import (
     APART,
     CELL,
@@ -30,7 +30,6 @@ from cepheid.engine.evaluations.guards.guarded_tables import (
     NODE,
     RANKED,
     GuardTables,
-    Put,
     RepeatsError,
     UnknownError,
 )
@@ -38,6 +37,7 @@ from cepheid.engine.evaluations.spread import spread
 from cepheid.engine.evaluations.uncompiled import guarded as twin
 from cepheid.engine.evaluations.uncompiled.guarded_output import Distinct
 from cepheid.engine.letters.codes import LetterCodes
+from cepheid.engine.letters.encoded import is_interned
 from cepheid.engine.memory import blocks
 from cepheid.engine.memory.blocks import BlockLayout, Ring
 from cepheid.engine.memory.checks import demand, inside
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.base import Bounds, HasBytes
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.guards.guarded_ranks import Words
+    from cepheid.engine.evaluations.guards.guarded_tables import Fields
     from cepheid.engine.letters.encoded import Values
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
@@ -139,7 +140,7 @@ class GuardedRun(BlockRun):
         self._flatten()
         self._shapes = tables.shape_table
         self._sets = Sets(tables.form_table, tables.program_table, room=sizes.sets if any(tables.sets) else 0)
-        self._ranks = Ranks([value.value for value in tables.columns if isinstance(value, Put)])
+        self._ranks = Ranks([value for value in program.asked if is_interned(value)] if tables.ranked else [])
         self._lacked = (0, 0)
         self._key: Array = np.zeros(1 + max(tables.shape_width, tables.slots), np.int64)
         self._order: Array = np.zeros(4, np.int64)
@@ -164,7 +165,6 @@ class GuardedRun(BlockRun):
         self._set("size", 1)
         self._numbers(0)
         self._make_out_counts()
-        hidden = sum(not mark for mark, _ in program.automaton.labels)  # they come first
         fields = {
             "letter_mask": self.codes.letter_mask,
             "plain": self.store.layout.directory,
@@ -181,8 +181,6 @@ class GuardedRun(BlockRun):
             "passes": tables.passes,
             "carries": tables.carries,
             "parts": len(tables.places) > 0,
-            "hidden": hidden,
-            "several": len(tables.places) > 0 or hidden > 0,
             "counting": self._counting if sample is None else CHOICE,
             "sample": sample or 0,
             "fresh": self._sets.fresh,
@@ -232,9 +230,8 @@ class GuardedRun(BlockRun):
             behind = {value: values.words.shape[1] + number for number, value in enumerate(made)}
             columns = []
             for value in self.tables.columns:
-                own = value.value if isinstance(value, Put) else value
-                place = behind.get(value, values.layout.places[own].start)
-                null, bit = values.layout.null_bits[own] if values.nullable else (0, 0)
+                place = behind.get(value, values.layout.places[value].start)
+                null, bit = values.layout.null_bits[value] if values.nullable else (0, 0)
                 columns.append((place * beside, null * beside, int(bit)))
             self._columns = np.array(columns, np.uint64).view(np.int64).reshape(-1)
             facts = self.tables.facts
@@ -246,8 +243,8 @@ class GuardedRun(BlockRun):
                 return self.codes.begin(joined)
         return self.codes.begin(events.letters)
 
-    def _made(self, values: Values) -> dict[Expression | Put, Array]:
-        """Of texts, and of decimals of two words, the words in their order, and those that sets have; by these what is kept goes on."""
+    def _made(self, values: Values) -> dict[Expression, Array]:
+        """Of texts, and of decimals of two words, the words in their order; by these what is kept goes on."""
         made = self._ranks.read(values)
         moved = self._ranks.moved(lambda: self._kept_words(self._entries(super(GuardedRun, self).dump())[1]))
         if moved is not None:
@@ -384,7 +381,10 @@ class GuardedRun(BlockRun):
         held, macros = self.store.held_rows, len(self.tables.macros)
         self.store.words[self.store.offsets[held] + TABLED] = -1
         if any(self.tables.sets):
-            self._renumber(self._set_places(), *self._sets.load(sections["guarded_sets"]))
+            numbers = self._sets.load(sections["guarded_sets"])
+            for number, slot, places in self._set_places():
+                self._renumber(places, *numbers)
+                demand(self._sets.strides(self.store.words[places]) == stride_of(len(self.tables.fields[self.tables.macros[number], slot])))
         owner, places = self.store.places(held, 1)
         cells = self.store.words[places[:, None] + np.arange(self.store.layout.rings[1].width)]
         newest = self.store.plain(held)[:, GREATEST + 2 * macros :]
@@ -402,19 +402,16 @@ class GuardedRun(BlockRun):
         """The numbers of texts that what `dump` gave speaks of, in any order (int64)."""
         cells, found = self._entries(sections)[1], [np.zeros(0, np.int64)]
         ranked = self.tables.ranked
-        for number, slot, chosen in self._keeping(cells, self.tables.interned):
+        for number, slot, chosen in self._keeping(cells, self.tables.interned) if not ranked else ():
             own = cells[chosen & (cells[:, CELL.index("nulls")] >> slot & 1 == 0), self.tables.values_at + slot]
-            if slot in self.tables.sets[number]:
-                own = values_of(sections["guarded_sets"], own)
-                found.append(numbers_of_stable(own) if ranked else own)
-            elif not ranked:
-                found.append(own)
+            fields = self.tables.interned[number][slot]
+            found.append(values_of(sections["guarded_sets"], own, fields) if slot in self.tables.sets[number] else own)
         return np.unique(np.concatenate([*found, *([numbers_in(sections["guarded_ranks"])] if ranked else [])]))
 
     # ------------------------------------------------------------------------------------------------ texts in their order
 
     def _kept_words(self, cells: Array) -> Array:
-        """What cells have in the slots of texts, and of decimals of two words, but for sets; and what they compute with."""
+        """What cells have in the slots of texts, and of decimals of two words; and what they compute with."""
         form = cells[:, CELL.index("kind")] >> FORM_BITS
         computed = [
             cells[form == number, CELL.index("bounds") + 2 * place]
@@ -422,13 +419,14 @@ class GuardedRun(BlockRun):
             for place, test in enumerate(tests)
             if test & RANKED and test & APART
         ]
-        places = (
-            (chosen, slot) for number, slot, chosen in self._keeping(cells, self.tables.interned) if slot not in self.tables.sets[number]
-        )
-        return np.concatenate([np.zeros(0, np.int64), *computed, *(cells[chosen, self.tables.values_at + slot] for chosen, slot in places)])
+        for number, slot, chosen in self._keeping(cells, self.tables.interned):
+            own = cells[chosen, self.tables.values_at + slot]
+            fields = self.tables.interned[number][slot]
+            computed.append(self._sets.values(np.unique(own), fields) if slot in self.tables.sets[number] else own)
+        return np.concatenate([np.zeros(0, np.int64), *computed])
 
     def _move(self, words: Words) -> None:
-        """Write what cells keep, the ends of trees and bounds anew, as the texts have got other ranks. O(cells)."""
+        """Write what cells and sets keep, the ends of trees and bounds anew, as the texts have got other ranks. O(cells, and words of sets)."""
         tables, held = self.tables, self.store.held_rows
         places = self.store.places(held, 1)[1]
         at = places[:, None] + np.arange(self.store.layout.rings[1].width)
@@ -450,29 +448,42 @@ class GuardedRun(BlockRun):
             cells[chosen, place] = words.least(cells[chosen, place])
             cells[chosen, place + 1] = words.greatest(cells[chosen, place + 1])
         self.store.words[at] = cells
+        if any(tables.sets):
+            self._change_sets(words)
         self.store.words[self.store.offsets[held] + TABLED] = -1  # lists are found by these words, too
 
     # ------------------------------------------------------------------------------------------------ sets of values
 
-    def _keeping(self, cells: Array, slots: Sequence[Sequence[int]]) -> Iterator[tuple[int, int, Array]]:
+    def _keeping(self, cells: Array, slots: Sequence[Iterable[int]]) -> Iterator[tuple[int, int, Array]]:
         """(macro state, slot, which cells keep it) of these slots of each macro state."""
         macro = (cells[:, CELL.index("kind")] >> MACRO_BITS & MACROS_MASK) - 1
         return ((number, slot, macro == number) for number, own in enumerate(slots) for slot in own)
 
     def _keep_sets(self, *, room: int = 0) -> None:
         """Forget the sets that no cell has; room: words that there are to be at least, twice as many as are kept. O(cells)."""
-        places = self._set_places()
+        places = np.concatenate([np.zeros(0, np.int64), *(own for _, _, own in self._set_places())])
         numbers = np.unique(self.store.words[places])
         self._renumber(places, numbers, self._sets.keep(numbers, room=max(room, len(places))))
         # Lists are found by the numbers of sets, too.
         self.store.words[self.store.offsets[self.store.held_rows] + TABLED] = -1
 
-    def _set_places(self) -> Array:
-        """Where cells have sets, in the words of the store."""
+    def _change_sets(self, words: Words) -> None:
+        """Write the texts in sets anew, by the fields that have such."""
+        kinds: dict[Fields, list[Array]] = {}
+        for number, slot, places in self._set_places():
+            kinds.setdefault(self.tables.fields[self.tables.macros[number], slot], []).append(places)
+        joined = {fields: np.concatenate(places) for fields, places in kinds.items()}
+        numbers = [np.unique(self.store.words[places]) for places in joined.values()]
+        made = self._sets.change(list(zip(numbers, joined, strict=True)), words.least)
+        for places, old, new in zip(joined.values(), numbers, made, strict=True):
+            self._renumber(places, old, new)
+
+    def _set_places(self) -> list[tuple[int, int, Array]]:
+        """(macro state, slot, where cells have the sets of this slot in the words of the store)."""
         places = self.store.places(self.store.held_rows, 1)[1]
         cells = self.store.words[places[:, None] + np.arange(self.tables.values_at)]
-        found = [places[chosen] + self.tables.values_at + slot for _, slot, chosen in self._keeping(cells, self.tables.sets)]
-        return np.concatenate([np.zeros(0, np.int64), *found])
+        keeping = self._keeping(cells, self.tables.sets)
+        return [(number, slot, places[chosen] + self.tables.values_at + slot) for number, slot, chosen in keeping]
 
     def _renumber(self, places: Array, old: Array, new: Array) -> None:
         """Give the sets at these places their new numbers; raises ValueError for one that is not among the old ones, ascending."""

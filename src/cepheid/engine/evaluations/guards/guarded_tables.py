@@ -16,7 +16,7 @@ import numpy as np
 from cepheid.automata.alphabet import Scope
 from cepheid.automata.computing import steps
 from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Now, reads
+from cepheid.automata.registers import Before, Compares, Computes, Each, Elapsed, Element, Gathered, Joined, Now, reads
 from cepheid.automata.transform import cubes
 from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, SHOWN
 from cepheid.engine.evaluations.guards.guarded_facts import Facts
@@ -63,9 +63,8 @@ UNMARKED = LABELS
 OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE, RANKED = 1, 2, 4, 8, 16, 32
 """What a test wants: values outside of its bounds pass it; NULL passes it. Or it computes: its program stands where it has a place, from the end of
 the words that begin with the forms. Or the slot has a set, and the value of the event is to differ from all its values; or what is computed is to
-hold for all of them. Of these OUTSIDE passes what does not hold. Or it wants nothing, and is there for another value of the event that the test
-before it computes with. RANKED: its bounds, or the value, are words that `Ranks` makes; that is nothing to the kernel. What is AMONG or beside such a
-test has words as sets have them."""
+hold for all choices of some sets. Of these OUTSIDE passes what does not hold. Or it wants nothing, and is there for another value of the event that
+the test before it computes with. RANKED: its bounds, or the value, are words that `Ranks` makes; that is nothing to the kernel."""
 
 APART = COMPUTED | AMONG | BESIDE
 """Tests of which no tree over the values of a slot knows anything."""
@@ -81,8 +80,17 @@ REAL, SOURCE_BITS, SOURCE_MASK = 32, 6, 7
 """Of a step the bit that says that numbers are doubles, and where it has its source, one of SOURCES, in bits."""
 
 SOURCES = ("nothing", "pushed", "member", "slot", "now", "constant")
-"""What a step computes with: the number behind it is a slot, how many of the event's values come before this one, or a constant. Nothing is NULL. A
-member is that of the set that the test asks."""
+"""What a step computes with: the number behind it is a slot, how many of the event's values come before this one, or a constant. Nothing is NULL.
+Of a member the number says the set, of those that stand behind the steps of the program, and in the higher bits which word of a choice."""
+
+MEMBER_BITS = 3
+"""Where that is, in bits."""
+
+MOST_VALUES = 62
+"""Values of a choice that is kept."""
+
+MOST_SETS = 1 << MEMBER_BITS
+"""Sets whose choices one condition asks in all ways."""
 
 SLOT_BITS, PLACE_BITS = 8, 16
 """Where a test has its slot, and the place of this slot among those that its index has tested, in bits."""
@@ -90,8 +98,9 @@ SLOT_BITS, PLACE_BITS = 8, 16
 HOW_BITS, COLUMN_BITS = 8, 11
 """Where what is made of a slot has how it is made, see MADE, and the number of the value of the event, in bits."""
 
-MADE = {"max": 1, "min": 2, "same": 3, "set": 4, "one": 5}
-"""What is made of a slot and a value of the event, see `Gathered`; "one": a set of the value alone. 0: the value of the slot is kept."""
+MADE = {"max": 1, "min": 2, "same": 3, "set": 4, "one": 5, "joined": 6}
+"""What is made of a slot and a value of the event, see `Gathered`; "one": a set of the value alone. 0: the value of the slot is kept. "joined": what
+stands in the place of the value says how, see `GuardTables._made`."""
 
 SHAPE_BITS = 16
 """Of a list in the kernel's hash, the bits that say its index."""
@@ -174,19 +183,33 @@ class Ask:
         )
 
 
-Value: TypeAlias = "Expression | int | tuple[str, int, Expression]"
+@record
+class Union:
+    """A set that is made of that of a slot (-1: none) and of products.
+
+    Their parts are values of the event, or (slot, how many values a choice of its set has; 0: the slot has one value).
+    """
+
+    before: int
+    products: tuple[tuple[Expression | tuple[int, int], ...], ...]
+
+
+Value: TypeAlias = "Expression | int | tuple[str, int, Expression] | Union"
 """A value that is kept: one of the event, that of a slot, or what is made of both: how, the slot, and the value of the event."""
 
 
 @record
 class Put:
-    """A value of the event that is put into a set."""
+    """What is put into a set: the sources of the values of a choice."""
 
-    value: Expression
+    parts: tuple[Expression | tuple[Macro, int], ...]
 
 
 Source: TypeAlias = "Expression | tuple[Macro, int] | Put"
 """What a slot is written from: a value of the event, a slot of a macro state, or of a set what is put into it."""
+
+Fields = tuple[bool, ...]
+"""Of each value of a choice whether it is a text, or a decimal of two words; of what is no set, of its one value."""
 
 Form = tuple[int, tuple[int, ...]]
 """The number of an index of a macro state, and tests as the kernel reads them."""
@@ -220,10 +243,10 @@ class GuardTables:
 
     macros: by number; 0 is the initial one, the others are in the order of their configurations, which is that in which they are asked.
     shapes: of each macro state. forms: what is asked of entries, but for the values. slots: the values that a cell keeps. tests: those that one
-    region asks at most. columns: number of each value of an event, and of what is put into sets, where that is another word. values_at, first_node:
-    where a cell has its values and its first node. passes: whether unmarked moves make cells. places: where there are parts, of each label (see
-    PART_BITS). repeats: whether a match may be found in several ways. ranked: whether `Ranks` makes words for texts and decimals of two words.
-    interned: of each macro state the slots that hold such.
+    region asks at most. columns: number of each value of an event. values_at, first_node: where a cell has its values and its first node. passes:
+    whether unmarked moves make cells. places: where there are parts, of each label (see PART_BITS). repeats: whether a match may be found in several
+    ways. ranked: whether `Ranks` makes words for texts and decimals of two words. sets: of each macro state the slots that hold sets. interned: of
+    each those that hold texts or decimals of two words, with which values of a choice these are.
     """
 
     passes = False
@@ -234,7 +257,7 @@ class GuardTables:
         self.regions = Regions(program.automaton)
         self.facts = Facts(program.bits, program.automaton.alphabet.correlations)
         self.ranked = _is_ranked(program)
-        self.columns: Mapping[Expression | Put, int] = {value: number for number, value in enumerate(_columns(program, ranked=self.ranked))}
+        self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(program.asked)}
         asked: dict[Macro, set[Ask]] = {}
         self._asks = asked
         written: dict[tuple[Macro, int], set[Source]] = {}
@@ -252,10 +275,12 @@ class GuardTables:
                     asked[macro].add(ask)
                 self.passes |= region.label is None and ask is not None and bool(region.targets)
                 for target, places in region.targets:
-                    for slot, value in enumerate(_values(region, places, ask)):
+                    for slot, value in enumerate(_values(region, places, ask, self.regions.several(macro))):
                         written.setdefault((target, slot), set()).update(_sources(macro, value))
                     todo.append(target)
         self.repeats = self.regions.ambiguous or program.repeats
+        if self.passes and len(self.places):
+            raise UnknownError("events that are not marked move partial matches beside a choice inside the pattern")
         self.macros = [self.regions.initial, *sorted(asked.keys() - {self.regions.initial}, key=lambda macro: macro.configurations)]
         self.number = {macro: number for number, macro in enumerate(self.macros)}
         self.shapes = [_shapes(asked[macro]) for macro in self.macros]
@@ -266,7 +291,10 @@ class GuardTables:
         self.forms: list[Form] = sorted({(0, ()), *(self._form(macro, ask) for macro, asks in asked.items() for ask in asks)})
         self.tests = max(len(tests) for _, tests in self.forms)
         self.sets = _sets(written, self.macros, self.regions)
-        self.interned = _reached(written, self.macros, _is_interned)
+        self.fields = _fields(written)
+        self.interned = [
+            {slot: fields for slot in range(macro.slots) if any(fields := self.fields.get((macro, slot), ()))} for macro in self.macros
+        ]
         every = [shape for shapes in self.shapes for shape in shapes]
         tested = max((len(shape.slots) for shape in every), default=0)
         if tested > TESTED:
@@ -315,7 +343,7 @@ class GuardTables:
         place = next(place for place, shape in enumerate(shapes) if _answers(shape, ask.shape))
         slots = shapes[place].slots
         places = (slots.index(test.slot) if not test.apart else self.programs.get(test.program, 0) for test in ask.tests)
-        flags = (test.flags | RANKED * (self.ranked and not test.flags & AMONG and is_interned(test.now)) for test in ask.tests)
+        flags = (test.flags | RANKED * (self.ranked and is_interned(test.now)) for test in ask.tests)
         return place, tuple(
             flag | test.slot << SLOT_BITS | at << PLACE_BITS for flag, test, at in zip(flags, ask.tests, places, strict=True)
         )
@@ -367,9 +395,7 @@ class GuardTables:
         else:
             form = self.forms.index(self._form(macro, ask))
             equals = self._operands(tuple(self.columns[value] for _, value in ask.equal))
-        tests = [
-            number for test in ask.tests for number in (self._column(test.now, of_set=bool(test.flags & AMONG)), test.lower, test.upper)
-        ]
+        tests = [number for test in ask.tests for number in (self.columns[test.now], test.lower, test.upper)]
         tests += [0] * (3 * self.tests - len(tests))
         lasting = self.lasting(macro, ask)
         final = region.final and region.label is not None
@@ -377,7 +403,7 @@ class GuardTables:
             yield region.label | form << FORM_BITS, -1, True, form, equals, self._operands((0,)), lasting, 0, *tests
         for each, places in region.targets:
             target = self.number[each]
-            made = tuple(map(self._made, _values(region, places, ask)))
+            made = tuple(map(self._made, _values(region, places, ask, self.regions.several(macro))))
             sets = int(np.bitwise_or.reduce(np.int64(1) << np.array(self.sets[target], np.int64)))
             kind = (UNMARKED if region.label is None else region.label) | target + 1 << MACRO_BITS
             yield kind | form << FORM_BITS, target, final, form, equals, self._operands((len(made), *made)), lasting, sets, *tests
@@ -389,12 +415,18 @@ class GuardTables:
             case int() as slot:
                 return -1 - slot
             case (how, slot, own):
-                return -1 - (slot | MADE[how] << HOW_BITS | self._column(own, of_set=how in {"set", "one"}) << COLUMN_BITS)
+                return -1 - (slot | MADE[how] << HOW_BITS | self.columns[own] << COLUMN_BITS)
+            case Union(before=before, products=products):
+                # The slot, the values of a choice, the number of products, and of each that of its parts: a value of the event, or
+                # a slot and the values of its choices.
+                numbers = [before, _width(products[0]), len(products)]
+                for product in products:
+                    numbers += [
+                        len(product),
+                        *(-1 - (part[0] | part[1] << SLOT_BITS) if isinstance(part, tuple) else self.columns[part] for part in product),
+                    ]
+                return -1 - (MADE["joined"] << HOW_BITS | self._operands(tuple(numbers)) << COLUMN_BITS)
         return self.columns[value]
-
-    def _column(self, value: Expression, *, of_set: bool) -> int:
-        """The number of a value of the event as it is, or as sets have it."""
-        return self.columns[Put(value) if of_set and self.ranked and is_interned(value) else value]
 
     def _chained(self, rows: Sequence[tuple[int, ...]]) -> int:
         """Put rows into the table, one leading to the next; the place of the first, -1 without any."""
@@ -485,8 +517,8 @@ def _places(automaton: Automaton) -> Array:
     return found
 
 
-def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterator[Value]:
-    """The values that these terms of a region are; what is equal to a value of the event is one."""
+def _values(region: Region, places: tuple[int, ...], ask: Ask | None, several: frozenset[int]) -> Iterator[Value]:
+    """The values that these terms of a region are; what is equal to a value of the event is one. several: the slots with sets."""
     equal = dict(() if ask is None else ask.equal)
     for place in places:
         match region.made[place]:
@@ -500,8 +532,30 @@ def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterato
                 yield "one", 0, value
             case Gathered():
                 raise UnknownError("values of one event are gathered twice")
+            case Joined(before=None | Before() as before, products=products):
+                parts = [
+                    [_part(part, equal, several) for part in product if not isinstance(part, Each) or part.width] for product in products
+                ]
+                if _width(parts[0]) > MOST_VALUES:
+                    raise UnknownError(f"a condition asks for more than {MOST_VALUES} values of events that are kept together")
+                yield Union(before.register if isinstance(before, Before) else -1, tuple(map(tuple, parts)))
             case _:
                 raise UnknownError("a condition keeps the values of several events")
+
+
+def _part(part: Term, equal: Mapping[int, Expression], several: frozenset[int]) -> Expression | tuple[int, int]:
+    """A part of a product that has a value."""
+    match part:
+        case Now(value=value):
+            return value
+        case Each(before=Before(register=slot), width=width):
+            return equal.get(slot, (slot, width if slot in several else 0))
+    raise TypeError(part)
+
+
+def _width(parts: Iterable[Expression | tuple[int, int]]) -> int:
+    """How many values a choice of a product has."""
+    return sum(max(part[1], 1) if isinstance(part, tuple) else 1 for part in parts)
 
 
 def _sources(macro: Macro, value: Value) -> Iterator[Source]:
@@ -509,8 +563,12 @@ def _sources(macro: Macro, value: Value) -> Iterator[Source]:
     match value:
         case int() as slot:
             yield macro, slot
+        case Union(before=before, products=products):
+            yield from (Put(tuple((macro, part[0]) if isinstance(part, tuple) else part for part in product)) for product in products)
+            if before >= 0:
+                yield macro, before
         case (("set" | "one") as how, slot, own):
-            yield Put(own)
+            yield Put((own,))
             if how == "set":
                 yield macro, slot
         case (_, _, own):
@@ -538,6 +596,27 @@ def _sets(written: Mapping[tuple[Macro, int], set[Source]], macros: Sequence[Mac
     return sets
 
 
+def _fields(written: Mapping[tuple[Macro, int], set[Source]]) -> dict[tuple[Macro, int], Fields]:
+    """What each slot that is written holds."""
+    found: dict[tuple[Macro, int], Fields] = {}
+
+    def of(source: Source) -> Fields | None:
+        if isinstance(source, Put):
+            parts = [of(part) for part in source.parts]
+            return None if None in parts else tuple(itertools.chain(*filter(None, parts)))
+        return found.get(source) if isinstance(source, tuple) else (is_interned(source),)
+
+    more = True
+    while more:
+        more = False
+        for place, sources in written.items():
+            known = [fields for source in sources if (fields := of(source))]
+            together = tuple(map(any, zip(*known, strict=True)))
+            if known and found.get(place) != together:
+                found[place], more = together, True
+    return found
+
+
 def _is_ranked(program: Program) -> bool:
     """Whether a program compares decimals of two words, or asks for the order of texts."""
     ordered: list[Expression] = []
@@ -549,16 +628,6 @@ def _is_ranked(program: Program) -> bool:
                 parts = (part for part in walk(condition) if isinstance(part, Apply) and part.operator in FLIPPED.keys() - {"=", "!="})
                 ordered += [part.arguments[0] for part in parts]
     return any(map(is_two_words, program.asked)) or any(map(is_interned, ordered))
-
-
-def _columns(program: Program, *, ranked: bool) -> list[Expression | Put]:
-    """The values of an event that a run reads, in the order of their numbers; ranked: see `GuardTables`."""
-    return [*program.asked, *(map(Put, filter(is_interned, program.asked)) if ranked else ())]
-
-
-def _is_interned(source: Source) -> bool:
-    """Whether a source is a text, or a decimal of two words, of the event."""
-    return not isinstance(source, tuple) and is_interned(source.value if isinstance(source, Put) else source)
 
 
 def _shapes(asks: Iterable[Ask]) -> list[Shape]:
@@ -594,8 +663,8 @@ def _tests(question: Question, several: frozenset[int], plural: frozenset[int]) 
                 ages.setdefault((slot, now), []).append((interval, truth))
             case Compares(before=Before(register=slot), operator="!=", now=now), truth:
                 found.append(Test(slot, AMONG | (0 if truth else OUTSIDE), now, 0, 0))
-            case Computes(condition=condition, operands=operands) as test, truth if len(sets := reads(test) & several) <= 1:
-                found.append(_computed(condition, dict(operands), sets, truth))
+            case Computes(condition=condition, operands=operands), truth:
+                found.append(_computed(condition, dict(operands), several, truth))
             case _:
                 raise UnknownError("several events are compared at once")
     for (slot, now), intervals in ages.items():
@@ -607,7 +676,7 @@ def _tests(question: Question, several: frozenset[int], plural: frozenset[int]) 
         # Where no age is such, NULL alone passes.
         found += [Test(slot, flags | nulls, now, lower, upper) for flags, lower, upper in spans or [(0, MOST, LEAST)]]
     found.sort(key=lambda test: (test.slot, test.flags, test.lower, test.upper, test.program))
-    return tuple(part for test in found for part in (test, *(Test(0, BESIDE | test.flags & AMONG, value, 0, 0) for value in test.more)))
+    return tuple(part for test in found for part in (test, *(Test(0, BESIDE, value, 0, 0) for value in test.more)))
 
 
 def _comparison(slot: int, operator: str, now: Expression, truth: bool) -> Test:  # noqa: FBT001
@@ -615,8 +684,9 @@ def _comparison(slot: int, operator: str, now: Expression, truth: bool) -> Test:
     return Test(slot, (OUTSIDE if operator == "!=" else 0) | (0 if truth else NULLS), now, *OFFSETS[operator])
 
 
-def _computed(condition: Expression, operands: Mapping[Expression, Term], sets: frozenset[int], truth: bool) -> Test:  # noqa: FBT001
-    """A test that computes; sets: the slot with a set, if there is one."""
+def _computed(condition: Expression, operands: Mapping[Expression, Term], several: frozenset[int], truth: bool) -> Test:  # noqa: FBT001
+    """A test that computes; several: the slots with sets."""
+    sets: dict[object, tuple[int, int]] = {}  # by what is chosen together: number, slot
     own = list(dict.fromkeys(term.value for term in operands.values() if isinstance(term, Now)))
     found = steps(condition)
     assert found is not None
@@ -624,16 +694,22 @@ def _computed(condition: Expression, operands: Mapping[Expression, Term], sets: 
     for step in found:
         source, number = ("pushed" if step.popped else "nothing"), step.ahead
         match operands.get(step.value, step.value) if step.value is not None else None:
-            case Before(register=slot):
-                source, number = ("member", 0) if slot in sets else ("slot", slot)
+            case Before(register=slot) | Element(before=Before(register=slot)) as term if slot in several:
+                part, place = (term.part, term.number + (term.width > 1)) if isinstance(term, Element) else (term, 0)
+                source, number = "member", sets.setdefault(part, (len(sets), slot))[0] | place << MEMBER_BITS
+            case Before(register=slot) | Element(before=Before(register=slot)):
+                source, number = "slot", slot
             case Now(value=value):
                 source, number = "now", own.index(value)
             case Literal() as constant if constant.value is not None:
                 source, number = "constant", _constant(constant)
         program += [OPERATIONS.index(step.operator) | REAL * step.real | SOURCES.index(source) << SOURCE_BITS, number]
     now, *more = own
+    if len(sets) > MOST_SETS:
+        raise UnknownError(f"a condition asks for choices from more than {MOST_SETS} sets")
     flags = COMPUTED | (AMONG if sets else 0) | (0 if truth else OUTSIDE)
-    return Test(min(sets, default=0), flags, now, 0, 0, tuple(program), tuple(more))
+    behind = (len(sets), *(slot for _, slot in sets.values())) if sets else ()
+    return Test(0, flags, now, 0, 0, (*program, *behind), tuple(more))
 
 
 def _constant(constant: Literal) -> int:

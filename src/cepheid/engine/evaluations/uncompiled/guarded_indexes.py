@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, reads
+from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Joined, reads
 from cepheid.engine.evaluations.uncompiled.guarded_correlations import KeptColumns
 from cepheid.engine.evaluations.uncompiled.guarded_graph import PASSES, Node, Ring, Stretch, Tree, meld, united
 from cepheid.logical.plan import Index, Time
@@ -89,7 +89,7 @@ class Question:
                     hashed[slot] = now
                     rest.remove(literal)
         carried = tuple(sorted(frozenset().union(*map(reads, region.made)))) if region.made else ()
-        self.gathered = sorted(frozenset().union(*(reads(term) for term in region.made if isinstance(term, Gathered))))
+        self.gathered = sorted(frozenset().union(*(reads(term) for term in region.made if isinstance(term, Gathered | Joined))))
         equals = tuple(sorted(hashed))
         self.equal = [hashed[slot] for slot in equals]
         self.now: Expression | None = None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.automata.correlation import KeptEvents
-from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Holds, Kept, Now, Test
+from cepheid.automata.registers import Before, Compares, Computes, Each, Elapsed, Gathered, Holds, Joined, Kept, Now, Test, combinations
 from cepheid.engine.evaluations.uncompiled.guarded_correlations import completed, hold
 from cepheid.engine.letters.values import EPOCH_DAY
 from cepheid.logical.folding import FOLDED
@@ -42,7 +42,7 @@ COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {"=": eq, "!=": ne, "<"
 
 
 class Several(tuple[Value, ...]):
-    """The different values that a set has, ascending, NULL last."""
+    """The different values that a set has, or its choices as tuples of them, ascending, NULL last."""
 
     __slots__ = ()
 
@@ -95,9 +95,21 @@ class Evaluator:
             case Gathered(how=how, before=before, value=expression):
                 old = None if before is None else self.value(before, slots)
                 return gathered(how, old, self.now(expression), fresh=before is None)
+            case Joined(before=before, products=products):
+                rows = set(() if before is None else self.rows(before, slots))
+                for product in products:
+                    rows |= {tuple(itertools.chain(*each)) for each in itertools.product(*(self.rows(part, slots) for part in product))}
+                return several(rows)
             case Kept():
                 return completed(self.correlations[term.correlation], term, self.value(term.before, slots), self.now)[1]
         return None
+
+    def rows(self, term: Term, slots: Mapping[int, Value] | Sequence[Value]) -> list[tuple[Value, ...]]:
+        """What a term comes to, as choices of values."""
+        if isinstance(term, Each):
+            return self.rows(term.before, slots) if term.width else [()]
+        value = self.value(term, slots)
+        return [each if isinstance(each, tuple) else (each,) for each in (value if isinstance(value, Several) else (value,))]
 
     def holds(self, test: Test, slots: Mapping[int, Value] | Sequence[Value]) -> bool:
         """Whether a test holds."""
@@ -108,9 +120,7 @@ class Evaluator:
                 first, last = self.value(before, slots), self.now(now)
                 return first is not None and last is not None and last - first in interval
             case Computes(condition=condition, operands=operands):
-                values = [self.value(term, slots) for _, term in operands]
-                choices = itertools.product(*(value if isinstance(value, Several) else (value,) for value in values))
-                return all(_computed(condition, dict(zip(dict(operands), choice, strict=True))) for choice in choices)
+                return all(_computed(condition, known) for known in combinations(operands, lambda term: self.rows(term, slots)))
             case Holds(kept=kept):
                 correlation = self.correlations[kept.correlation]
                 return hold(correlation, completed(correlation, kept, self.value(kept.before, slots), self.now)[0])
@@ -144,12 +154,16 @@ def compares(before: Value, operator: str, now: Value) -> bool:
     return before is not None and now is not None and COMPARISONS[operator](before, now)
 
 
+def several(rows: Iterable[tuple[Value, ...]]) -> Several:
+    """A set of choices."""
+    ordered = sorted(set(rows), key=lambda row: [(value is None, value) if value is not None else (True,) for value in row])
+    return Several(row if len(row) > 1 else row[0] for row in ordered)
+
+
 def gathered(how: str, old: Value, new: Value, *, fresh: bool) -> Value:
     """What several values come to, see `Gathered`; fresh: there are no earlier ones."""
     if how == "set":
-        every = {new} if fresh else {new, *old}
-        known = sorted(value for value in every if value is not None)
-        return Several(known + [None] * (None in every))
+        return several((value,) for value in ({new} if fresh else {new, *old}))
     if fresh:
         return new
     if old is None or new is None:
@@ -235,6 +249,10 @@ class Contents:
         match term:
             case Gathered(how="set", value=expression):
                 return isinstance(value, Several) and all(_is_value(expression, each) for each in value)
+            case Joined(products=products):
+                fields = [field for part in products[0] for field in self._fields(part)]
+                rows = [each if len(fields) > 1 else (each,) for each in value] if isinstance(value, Several) else [()]
+                return all(isinstance(row, tuple) and len(row) == len(fields) and all(map(_is_value, fields, row)) for row in rows)
             case Gathered(value=expression):
                 return value is None or _is_value(expression, value)
             case Now(value=expression):
@@ -242,6 +260,17 @@ class Contents:
             case Kept(correlation=number):
                 return _is_kept(self._correlations[number], value)
         return False
+
+    def _fields(self, part: Term) -> tuple[Expression, ...]:
+        """The values that a part of a product has."""
+        match part:
+            case Now(value=value) | Gathered(value=value):
+                return (value,)
+            case Each(before=Before(register=register), width=width) if width:
+                return self._fields(next(iter(self._terms[register])))
+            case Joined(products=products):
+                return tuple(field for own in products[0] for field in self._fields(own))
+        return ()
 
 
 def _is_kept(correlation: Correlation, value: Any) -> bool:
