@@ -18,6 +18,7 @@ from pattern_cases import CASES, SEED
 from cepheid.automata import Automaton, Program, Transition, trim
 from cepheid.automata.program import ChoiceProgram
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now
+from cepheid.automata.transition import order
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.guards import guarded_tables
 from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
@@ -473,27 +474,6 @@ def test_matches_whose_events_follow_each_other_directly_are_nested(strategy: St
         assert evaluation.matches == len(wanted)
 
 
-NOT_CHOSEN = {
-    "PROJECT hides events": (
-        automaton_of(
-            [Transition(0, 1, A, frozenset(), writes=stores(r0=Now(V))), Transition(1, 2, B | guard(0), Y)], Compares(Before(0), "<", V)
-        ),
-        Strategy.LAST,
-        None,
-        None,
-    ),
-}
-
-
-@pytest.mark.parametrize("reason", NOT_CHOSEN)
-def test_choices_that_the_kernel_does_not_know_run_in_python(reason: str) -> None:
-    automaton, strategy, shown, limit = NOT_CHOSEN[reason]
-    program = ChoiceProgram(automaton, strategy, shown)
-    with pytest.raises(UnknownError, match=reason):
-        GuardedChoiceRun(program, limit=limit)
-    assert isinstance(guarded_choice(program, limit=limit), GuardedChoice)
-
-
 @pytest.mark.parametrize(
     ("strategy", "lower"),
     [(Strategy.NXT, 0), (Strategy.LAST, 0), (Strategy.MAX, 0), (Strategy.NXT, 2), (Strategy.LAST, 2), (Strategy.MAX, 2)],
@@ -913,6 +893,28 @@ def test_unmarked_moves_in_large_windows(name: str) -> None:
             chosen = matches_of(GuardedChoice(choice, window=60), rows, texts=texts)
             for variant in available():
                 assert matches_of(GuardedChoiceRun(choice, variant=variant, window=60), rows, texts=texts) == chosen
+
+
+@pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST, Strategy.MAX])
+@pytest.mark.parametrize("name", [*ALL_CHAINS, *sorted(MOVING.keys() - {"each event is kept"})])
+def test_choices_where_supports_lack_events_that_are_hidden(name: str, strategy: Strategy) -> None:
+    """PROJECT hides where matches begin, or end: equal supports begin at different events, or have none."""
+    rng, texts = random.Random(f"{SEED} hidden {name} {strategy}"), Texts()
+    automaton = (ALL_CHAINS | MOVING)[name]
+    drawn = Enough(5, map(frozenset, itertools.cycle(("x", "xz", "z"))), triggers=5)  # a stream may have none
+    for hidden in drawn:
+        moves = [
+            move if move.mark is None or not move.mark & hidden or rng.random() < 0.2 else dataclasses.replace(move, mark=frozenset())
+            for move in automaton.transitions
+        ]
+        program = ChoiceProgram(dataclasses.replace(automaton, transitions=order(moves)), strategy, rng.choice((None, frozenset("y"))))
+        rows = long_stream(rng)[:60]
+        for bounds in ({"window": 20}, {"count_window": 15, "limit": 3}, {"limit": 9}):
+            wanted = matches_of(GuardedChoice(program, **bounds), rows, texts=texts)
+            drawn.seen["triggers"] += len(wanted)
+            for variant in FAST:
+                evaluation = GuardedChoiceRun(program, variant=variant, sizes=rng.choice((None, TINY)), **bounds)
+                assert sorted(matches_of(evaluation, rows, texts=texts)) == sorted(wanted)
 
 
 @pytest.mark.parametrize("name", ["the event is compared", "there and back", "there and back without a value"])

@@ -136,7 +136,7 @@ OTHERS = {
         "DROPPED": -1,
     }
     | {f"W_{name}": place for place, name in enumerate(WORK)}
-    | {f"M_{name}": place for place, name in enumerate(("CELL", "NEXT", "CHAIN", "EDGES", "SETS"))}
+    | {f"M_{name}": place for place, name in enumerate(("CELL", "NEXT", "CHAIN", "EDGES", "BASE", "SETS"))}
     | {name: getattr(guarded_tables, name) for name in ("PART_BEGINS", "PART_ENDS", "PART_BITS")}
     | {f"P_{name}": place for place, name in enumerate(("CELL", "EDGES", "CHILD", "START"))}
     | {"PART_WIDTH": 4}

@@ -51,14 +51,14 @@ def is_better(
     mask: cython.longlong,
     width: cython.Py_ssize_t,
     first: cython.longlong,
-    parts: cython.longlong,
+    several: cython.longlong,
     one: cython.longlong,
     other: cython.longlong,
 ) -> cython.int:
     """Whether the first position in which two supports differ (first 1: NXT), or the last (LAST), is in the one; any is better than none.
 
-    NXT: O(log of their length). LAST: O(their length), but O(1) where they end in different ones. parts: where there are, equal supports may have
-    several names, and NXT takes O(their length), too.
+    NXT: O(log of their length). LAST: O(their length), but O(1) where they end in different ones. several: equal supports may have several names,
+    and NXT takes O(their length), too.
     """
     jump: cython.longlong = 0
     position: cython.longlong = 0
@@ -74,7 +74,7 @@ def is_better(
             one = part_of(supports, mask, one, LINK_BEFORE)
             other = part_of(supports, mask, other, LINK_BEFORE)
         return 0
-    if parts != 0:
+    if several != 0:
         while one != other:
             position = last_of(words, data, mask, width, one)
             jump = last_of(words, data, mask, width, other)
@@ -118,17 +118,48 @@ def is_same(
     data: cython.Py_ssize_t,
     mask: cython.longlong,
     width: cython.Py_ssize_t,
-    parts: cython.longlong,
+    several: cython.longlong,
     one: cython.longlong,
     other: cython.longlong,
 ) -> cython.int:
-    """Whether two supports are equal; parts: where there are, they may have different names: O(their length)."""
+    """Whether two supports are equal; several: they may have different names, so O(their length)."""
     while one != other:
-        if parts == 0 or last_of(words, data, mask, width, one) != last_of(words, data, mask, width, other):
+        if several == 0 or last_of(words, data, mask, width, one) != last_of(words, data, mask, width, other):
             return 0
         one = part_of(supports, mask, one, LINK_BEFORE)
         other = part_of(supports, mask, other, LINK_BEFORE)
     return 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def is_later(
+    words: cython.longlong[::1],
+    supports: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    one: cython.longlong,
+    start: cython.longlong,
+    other: cython.longlong,
+    since: cython.longlong,
+) -> cython.int:
+    """Whether two supports are equal, and the one begins later, or there is no other. Events that are hidden may begin it: so it may be empty."""
+    none: cython.longlong = 0x7FFFFFFFFFFFFFFF
+    if start == none or (since != none and start <= since):
+        return 0
+    return is_same(words, supports, data, mask, width, 1, one, other)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def is_shown(kind: cython.longlong, hidden: cython.longlong) -> cython.int:
+    """Whether the event of a cell is in supports: it is marked, and not hidden."""
+    return (kind & LABELS) != UNMARKED and (kind & LABELS) >= hidden
 
 
 @cython.cfunc
@@ -148,7 +179,8 @@ def extended(
 ) -> cython.longlong:
     """The support `before` with the event of the cell n. Equal ones are one: that of another cell of the event, if one beside it has it.
 
-    One whose best match has left the window may go on from a support that was written anew since, with another length. O(cells of the event).
+    That one must not leave the window before it: where events are hidden, equal supports may begin at different ones. One whose best match has left
+    the window may go on from a support that was written anew since, with another length. O(cells of the event).
     """
     width: cython.Py_ssize_t = S[S_WIDTH]
     position: cython.longlong = words[data + (n & mask) * width + C_POSITION]
@@ -167,6 +199,7 @@ def extended(
             if (
                 known[2 * key] == S[S_TAG] + m
                 and known[2 * key + 1] >= S[S_LOW]
+                and known[2 * key + 1] >= known[2 * (n & mask) * keys + 1]
                 and counts[key] == m + 1
                 and supports[3 * (m & mask) + LINK_BEFORE] == before
             ):
@@ -215,7 +248,10 @@ def add_known(
     most: cython.ulonglong = 0x4000000000000000
     if known[2 * key] == S[S_TAG] + n and known[2 * key + 1] >= S[S_LOW]:
         if S[S_COUNTING] == CHOSEN:
-            if is_better(words, supports, data, mask, S[S_WIDTH], S[S_FIRST], S[S_PARTS], counts[key], counts[to]) != 0:
+            if is_better(words, supports, data, mask, S[S_WIDTH], S[S_FIRST], S[S_SEVERAL], counts[key], counts[to]) != 0 or (
+                S[S_HIDDEN] != 0
+                and is_later(words, supports, data, mask, S[S_WIDTH], counts[key], known[2 * key + 1], counts[to], known[2 * to + 1]) != 0
+            ):
                 counts[to] = counts[key]
                 known[2 * to + 1] = known[2 * key + 1]
             return top
@@ -401,7 +437,7 @@ def count_matches(
             above = top
             w = data + (n & mask) * S[S_WIDTH]
             if which == 0 and words[w + C_CHILD] < 0:
-                counts[key * size] = 1
+                counts[key * size] = choosing == 0  # the support before its event is empty
                 known[2 * key + 1] = words[w + C_START]
             else:
                 above = add_all(S, words, forms, counts, known, supports, queue, data, mask, head, n, which, key, top)
@@ -410,7 +446,7 @@ def count_matches(
             if above > top:
                 top = above
                 continue
-            if choosing != 0 and which == 0 and (words[w + C_KIND] & LABELS) != UNMARKED:
+            if choosing != 0 and which == 0 and is_shown(words[w + C_KIND], S[S_HIDDEN]) != 0:
                 counts[key] = extended(S, words, counts, known, supports, data, mask, keys, n, 0 if words[w + C_CHILD] < 0 else counts[key])
             known[2 * key] = S[S_TAG] + n
             top -= 1
@@ -423,7 +459,7 @@ def count_matches(
             add(counts, total, counts, key * size, size)
             if counts[total + size - 1] > most:
                 return EXIT_WIDE
-        elif is_better(words, supports, data, mask, S[S_WIDTH], S[S_FIRST], S[S_PARTS], counts[key], counts[total]) != 0:
+        elif is_better(words, supports, data, mask, S[S_WIDTH], S[S_FIRST], S[S_SEVERAL], counts[key], counts[total]) != 0:
             counts[total] = counts[key]
     S[S_PASSING] = -1
     for k in range(outputs):

@@ -7,7 +7,7 @@ try:
 except ImportError:
     from cepheid.kernel import _no_cython as cython
 from cepheid.kernel._blocks import D_DATA, D_HEAD, D_MASK
-from cepheid.kernel._guards_count import count_matches, forget_copies, is_same, part_of
+from cepheid.kernel._guards_count import count_matches, forget_copies, is_same, is_shown, part_of
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import all_pass, has_live, may_pass, next_cell, next_marked, open_level, passes, push
 from cepheid.kernel._guards_maximal import enumerate_maximal, find_maximal
@@ -35,7 +35,7 @@ def keep_chosen(
     n: cython.longlong = 0
     for k in range(outputs):
         n = queue[3 * k + 1]
-        if is_same(words, supports, data, mask, S[S_WIDTH], S[S_PARTS], counts[(n & mask) * keys], counts[total]) != 0:
+        if is_same(words, supports, data, mask, S[S_WIDTH], S[S_SEVERAL], counts[(n & mask) * keys], counts[total]) != 0:
             size = push(queue, 0, size, queue[3 * k], queue[3 * k + 1], CELL)
     return size
 
@@ -75,11 +75,13 @@ def open_chosen(
     f: cython.Py_ssize_t = 0
     which: cython.longlong = 0
     node: cython.Py_ssize_t = 0
-    wanted: cython.ulonglong = part_of(supports, mask, counts[(n & mask) * keys], LINK_BEFORE)
+    wanted: cython.ulonglong = counts[(n & mask) * keys]
     size: cython.Py_ssize_t = 0
     key: cython.Py_ssize_t = 0
     x: cython.Py_ssize_t = 0
     m: cython.longlong = 0
+    if is_shown(words[data + (n & mask) * width + C_KIND], S[S_HIDDEN]) != 0:
+        wanted = part_of(supports, mask, wanted, LINK_BEFORE)
     while True:
         w = data + (n & mask) * width
         at = w + C_BOUNDS
@@ -101,7 +103,7 @@ def open_chosen(
             elif all_pass(words, forms, x, f, at) != 0 and (
                 known[2 * key] != S[S_TAG] + n
                 or known[2 * key + 1] < low
-                or is_same(words, supports, data, mask, width, S[S_PARTS], counts[key], wanted) == 0
+                or is_same(words, supports, data, mask, width, S[S_SEVERAL], counts[key], wanted) == 0
             ):
                 n = words[x + N_JUMP]
             else:
@@ -115,7 +117,7 @@ def open_chosen(
                         if (
                             known[2 * key] == S[S_TAG] + m
                             and known[2 * key + 1] >= low
-                            and is_same(words, supports, data, mask, width, S[S_PARTS], counts[key], wanted) != 0
+                            and is_same(words, supports, data, mask, width, S[S_SEVERAL], counts[key], wanted) != 0
                         ):
                             if size > room:
                                 return -1

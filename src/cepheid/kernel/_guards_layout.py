@@ -70,6 +70,8 @@ FIELDS = (
     "sets_limit",  # ! groups with different sets that an event may make
     "parts",  # ! 1: strategies choose inside the pattern
     "copied",  # cells made beside those of the groups that end a part
+    "hidden",  # ! labels less than this are of events that a strategy does not compare
+    "several",  # ! 1: equal supports may have several names
     "passing",  # the greatest number of a cell that ends a match of the event at `row`, where matches are counted or chosen
 )
 
@@ -80,7 +82,7 @@ FIELDS = (
 # beside those of its matches; what S[S_COUNTING] and S[S_ENUMERATING] say; LINK_ columns of `supports`. Of MAX: W_ a word of `work` (how many cells,
 # words of a row and of a set; where the cells, the first ones of their events, the lengths of rows, the rows and the states of each cell stand; where
 # it is free; how many states there are, and places of their table), M_ of a state (its cell, the next state of this cell and of its place, its edges,
-# its sets), E_ of an edge. PART_ bits of what `places` says of a label, P_ a word of a node of `_guards_parts`.
+# the cell that its sets are beside, these), E_ of an edge. PART_ bits of what `places` says of a label, P_ a word of a node of `_guards_parts`.
 if not cython.compiled:
     EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE = range(7)
     EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE, EXIT_STEPS, EXIT_SETS, EXIT_GROUPS, EXIT_PART = range(7, 14)
@@ -91,7 +93,7 @@ if not cython.compiled:
     )
     S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN, S_WALKED = range(30, 37)
     S_COUNTING, S_SAMPLE, S_SPREAD, S_SIZE, S_COUNTED, S_PLACES, S_TAG, S_TAGS, S_FIRST, S_PASSES, S_CARRIES = range(37, 48)
-    S_STEPS, S_MOST_STEPS, S_FRESH, S_SETS_END, S_SETS_LIMIT, S_PARTS, S_COPIED, S_PASSING = range(48, 56)
+    S_STEPS, S_MOST_STEPS, S_FRESH, S_SETS_END, S_SETS_LIMIT, S_PARTS, S_COPIED, S_HIDDEN, S_SEVERAL, S_PASSING = range(48, 58)
     B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
     C_POSITION, C_START, C_CHILD, C_REST, C_KIND, C_NULLS, C_BOUNDS = range(7)
     N_PREVIOUS, N_JUMP, N_BEST, N_FORM, N_ENDS = range(5)
@@ -119,7 +121,7 @@ if not cython.compiled:
     NUMBER, COUNT, CHOSEN, MAXIMAL = 1, 2, 3, 4
     LINK_BEFORE, LINK_LENGTH, LINK_JUMP = range(3)
     W_COUNT, W_SIZE, W_SETS, W_CELLS, W_FIRSTS, W_LENGTHS, W_ROWS, W_STATES, W_FREE, W_FOUND, W_PLACES, W_HEADER = range(12)
-    M_CELL, M_NEXT, M_CHAIN, M_EDGES, M_SETS = range(5)
+    M_CELL, M_NEXT, M_CHAIN, M_EDGES, M_BASE, M_SETS = range(6)
     E_STATE, E_NEXT, DROPPED = 0, 1, -1
     PART_BEGINS, PART_ENDS, PART_BITS = 1, 2, 2
     P_CELL, P_EDGES, P_CHILD, P_START, PART_WIDTH = range(5)

@@ -1,10 +1,10 @@
 """MAX: which matches of an event are not part of a larger one, without a list of all its matches. A room of `guards`.
 
-The rules, and why they hold, are in `evaluations.uncompiled.guarded_maximal`; here all events of a match are in its support. The cells that the
-trigger reaches get ranks, by position, and the trigger itself the last one; of each, a row of bits says which it goes on from. Where nothing is
-tested, a row takes from an earlier one what both have in common. A STATE is a cell, and which cells of its event may be in a match with the same
-events so far, and which in one with more. All are found from the last cell to the first, each once; then, from the first to the last, those from
-which no maximal match goes on are left out. What is left is a graph, whose paths are the matches.
+The rules, and why they hold, are in `evaluations.uncompiled.guarded_maximal`. The cells that the trigger reaches get ranks, by position, and the
+trigger itself the last one; of each, a row of bits says which it goes on from. Where nothing is tested, a row takes from an earlier one what both
+have in common. A STATE is a cell, and which cells of its event may be in a match with the same events so far, and which in one with more. All are
+found from the last cell to the first, each once; then, from the first to the last, those from which no maximal match goes on are left out. What is
+left is a graph, whose paths are the matches.
 
 All stands in one array, `work`: what `W_` names, numbers of rows by index and entry, bits and ranks by number, cells by rank, rows, then the states
 and their edges, as they are found; at its end a table of states by hash. A row has 32 bits in a word.
@@ -17,6 +17,7 @@ try:
 except ImportError:
     from cepheid.kernel import _no_cython as cython
 from cepheid.kernel._blocks import D_DATA, D_HEAD, D_MASK
+from cepheid.kernel._guards_count import is_shown
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import has_live, may_pass, passes
 
@@ -273,12 +274,15 @@ def find_rows(
     if S[S_PARTS] != 0:
         rank_cells(words, work, data, mask, width, head, ranks, cells, count)
     size = (count >> 5) + 1
-    row = rows + (count + 1) * size  # four rows more, to work with, and a first state of each cell
-    if row + 4 * size + count + 1 > room:
+    row = rows + (count + 1) * size  # four rows more, to work with, one of the cells that supports have, and a first state of each cell
+    if row + 5 * size + count + 1 > room:
         return -1
     clear(work, known, S[S_SHAPES] * span)
+    clear(work, row + 4 * size, size)
     for k in range(count):
         n = work[cells + k]
+        if is_shown(words[data + (n & mask) * width + C_KIND], S[S_HIDDEN]) != 0:
+            set_bit(work, rows + (count + 5) * size, k)
         work[firsts + k] = k
         if words[data + (n & mask) * width + C_POSITION] == position:
             work[firsts + k] = work[firsts + k - 1]
@@ -315,7 +319,7 @@ def find_rows(
     work[W_FIRSTS] = firsts
     work[W_LENGTHS] = lengths
     work[W_ROWS] = rows
-    work[W_STATES] = rows + (count + 5) * size
+    work[W_STATES] = rows + (count + 6) * size
     clear(work, work[W_STATES], count + 1)
     work[W_FREE] = work[W_STATES] + count + 1
     work[W_FOUND] = 0
@@ -329,7 +333,7 @@ def find_rows(
 @cython.exceptval(-9, check=False)
 def state_hash(work: cython.longlong[::1], s: cython.Py_ssize_t) -> cython.longlong:
     """A hash of the state at s."""
-    value: cython.longlong = work[s + M_CELL]
+    value: cython.longlong = work[s + M_CELL] + 31 * work[s + M_BASE]
     k: cython.Py_ssize_t = 0
     for k in range(2 * work[W_SETS]):
         value = (1000003 * value + work[s + M_SETS + k]) & 0x3FFFFFFF
@@ -366,8 +370,14 @@ def make_places(work: cython.longlong[::1]) -> cython.int:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-9, check=False)
-def state_of(work: cython.longlong[::1], cell: cython.longlong, equal: cython.Py_ssize_t, more: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The state of a cell, given the rows of where other matches may be; -1 where there is no room for it."""
+def state_of(
+    work: cython.longlong[::1], cell: cython.longlong, equal: cython.Py_ssize_t, more: cython.Py_ssize_t, before: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """The state of a cell, given the rows of where other matches may be; of one that supports have not, with the sets of the state before.
+
+    -1 where there is no room for it.
+    """
+    shown: cython.Py_ssize_t = work[W_ROWS] + (work[W_COUNT] + 5) * work[W_SIZE]
     sets: cython.Py_ssize_t = work[W_SETS]
     s: cython.Py_ssize_t = work[W_FREE]
     first: cython.longlong = work[work[W_FIRSTS] + cell]
@@ -380,8 +390,16 @@ def state_of(work: cython.longlong[::1], cell: cython.longlong, equal: cython.Py
     if s + M_SETS + 2 * sets > work.shape[0] - work[W_PLACES]:
         return -1
     work[s + M_CELL] = cell
+    work[s + M_BASE] = first
     clear(work, s + M_SETS, 2 * sets)
+    if before != 0 and has_bit(work, shown, cell) == 0:
+        work[s + M_BASE] = work[before + M_BASE]
+        unite(work, s + M_SETS, before + M_SETS, 2 * sets)
+        n = work[W_COUNT] + 1
     while n <= work[W_COUNT] and work[work[W_FIRSTS] + n] == first:
+        if before != 0 and has_bit(work, shown, n) == 0:
+            n += 1
+            continue
         if has_bit(work, more, n) != 0:
             set_bit(work, s + M_SETS + sets, n - first)
         elif has_bit(work, equal, n) != 0:
@@ -391,7 +409,7 @@ def state_of(work: cython.longlong[::1], cell: cython.longlong, equal: cython.Py
     found = work[at]
     while found != 0:
         k = 0
-        if work[found + M_CELL] == cell:
+        if work[found + M_CELL] == cell and work[found + M_BASE] == work[s + M_BASE]:
             while k < 2 * sets and work[found + M_SETS + k] == work[s + M_SETS + k]:
                 k += 1
             if k == 2 * sets:
@@ -413,7 +431,7 @@ def state_of(work: cython.longlong[::1], cell: cython.longlong, equal: cython.Py
 @cython.exceptval(-9, check=False)
 def unite_set(work: cython.longlong[::1], row: cython.Py_ssize_t, s: cython.Py_ssize_t, bits: cython.Py_ssize_t) -> cython.longlong:
     """Add to a row what the cells of a set of the state at s go on from; bits: where the set is. How many words that may have changed."""
-    first: cython.longlong = work[work[W_FIRSTS] + work[s + M_CELL]]
+    first: cython.longlong = work[s + M_BASE]
     n: cython.longlong = highest(work, bits, 32 * work[W_SETS] - 1)
     longest: cython.longlong = 0
     while n >= 0:
@@ -429,12 +447,13 @@ def unite_set(work: cython.longlong[::1], row: cython.Py_ssize_t, s: cython.Py_s
 @cython.exceptval(-9, check=False)
 def go_on(S: cython.longlong[::1], work: cython.longlong[::1], s: cython.Py_ssize_t) -> cython.int:
     """Find the states to which the one at s goes on, but for those in whose cell is a match with one event more. -1 where there is no room."""
-    size: cython.Py_ssize_t = (work[work[W_FIRSTS] + work[s + M_CELL]] >> 5) + 1  # more bits are not set
+    size: cython.Py_ssize_t = (work[s + M_BASE] >> 5) + 1  # more bits are not set
     length: cython.Py_ssize_t = work[work[W_LENGTHS] + work[s + M_CELL]]
     equal: cython.Py_ssize_t = work[W_ROWS] + (work[W_COUNT] + 1) * work[W_SIZE]
     more: cython.Py_ssize_t = equal + work[W_SIZE]
     waiting: cython.Py_ssize_t = more + work[W_SIZE]
     wanted: cython.Py_ssize_t = waiting + work[W_SIZE]
+    shown: cython.Py_ssize_t = wanted + work[W_SIZE]
     row: cython.Py_ssize_t = work[W_ROWS] + work[s + M_CELL] * work[W_SIZE]
     edge: cython.Py_ssize_t = 0
     found: cython.Py_ssize_t = 0
@@ -466,6 +485,10 @@ def go_on(S: cython.longlong[::1], work: cython.longlong[::1], s: cython.Py_ssiz
             length = work[work[W_LENGTHS] + cell]
             work[waiting + (cell >> 5)] &= ~(one << (cell & 31))
             unite(work, waiting, row, length)
+            if has_bit(work, shown, cell) == 0 and has_bit(work, more, cell) == 0:
+                unite(work, equal, row, length)
+                cell = highest(work, waiting, cell)
+                continue
             unite(work, more, row, length)
             for k in range(min(length, (following >> 5) + 1)):
                 work[wanted + k] &= ~work[more + k]
@@ -474,7 +497,7 @@ def go_on(S: cython.longlong[::1], work: cython.longlong[::1], s: cython.Py_ssiz
                 lost = 1
                 break
         if lost == 0:
-            found = state_of(work, following, equal, more)
+            found = state_of(work, following, equal, more, s)
             edge = work[W_FREE]
             if found < 0 or edge + 2 > work.shape[0] - work[W_PLACES]:
                 return -1
@@ -492,11 +515,21 @@ def go_on(S: cython.longlong[::1], work: cython.longlong[::1], s: cython.Py_ssiz
 def is_maximal(work: cython.longlong[::1], s: cython.Py_ssize_t) -> cython.int:
     """Whether the matches that begin in the cell of the state at s are part of no larger one."""
     k: cython.Py_ssize_t = 0
+    waiting: cython.Py_ssize_t = work[W_ROWS] + (work[W_COUNT] + 1) * work[W_SIZE]
+    shown: cython.Py_ssize_t = waiting + 4 * work[W_SIZE]
+    cell: cython.longlong = work[s + M_BASE]
+    one: cython.longlong = 1
     for k in range(work[W_SETS]):
         if work[s + M_SETS + work[W_SETS] + k] != 0:
             return 0
-    # What the others go on from is not looked at, only whether there is something: the row to work with may have any bits.
-    return unite_set(work, work[W_ROWS] + (work[W_COUNT] + 1) * work[W_SIZE], s, s + M_SETS) == 0
+    clear(work, waiting, work[W_SIZE])
+    unite_set(work, waiting, s, s + M_SETS)
+    cell = highest(work, waiting, cell)
+    while cell >= 0 and has_bit(work, shown, cell) == 0:
+        work[waiting + (cell >> 5)] &= ~(one << (cell & 31))
+        unite(work, waiting, work[W_ROWS] + cell * work[W_SIZE], work[work[W_LENGTHS] + cell])
+        cell = highest(work, waiting, cell)
+    return cell < 0
 
 
 @cython.cfunc
@@ -566,7 +599,7 @@ def find_maximal(
     k = work[W_ROWS] + (rank + 1) * work[W_SIZE]
     clear(work, k, 2 * work[W_SIZE])
     set_bit(work, k, rank)
-    if state_of(work, rank, k, k + work[W_SIZE]) < 0:
+    if state_of(work, rank, k, k + work[W_SIZE], 0) < 0:
         return EXIT_COUNTS
     while rank >= 0:
         s = work[work[W_STATES] + rank]

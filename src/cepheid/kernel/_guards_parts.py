@@ -3,7 +3,8 @@
 The chosen supports come in, by the events that end them: another run has found them (`guarded_parts_run`). What an event that ends a part would go on
 from is read back to the event that begins it, along one support: at each of its positions the cells are found that the cells behind go on from. Then,
 from the first to the last, they are copied: a copy goes on from copies alone, and one of an event that begins the part from what its cell does. So
-what comes later can reach nothing of the part but what is chosen. Copies stand in no list; of each cell behind them they are an entry.
+what comes later can reach nothing of the part but what is chosen. Copies stand in no list; of each cell behind them they are an entry. Unmarked
+cells on the way are gone through: they are not copied.
 
 A support stands in `chosen` as the number of its segment, how many positions it has, and these. First there, for each part: where the next support
 is, where there are no more, and whether none will come.
@@ -68,40 +69,49 @@ def find_below(
 ) -> cython.Py_ssize_t:
     """Find the cells of a position among those from n on that pass a form's tests: nodes, from `first` on, of which there are `count` in all.
 
-    Each has an edge; the first of these is put to `edge`. How many nodes there are then; -1 where they have no room.
+    Also those that unmarked cells behind that position go on from. Each has an edge; the first of these is put to `edge`. How many nodes there are
+    then; -1 where they have no room.
     """
     top: cython.Py_ssize_t = nodes[nodes.shape[0] - 2]
     width: cython.Py_ssize_t = S[S_WIDTH]
     values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
     node: cython.Py_ssize_t = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[f + F_SHAPE]
+    unmarked: cython.Py_ssize_t = 0  # the cells that are still to be gone through, as edges are
     w: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
     m: cython.longlong = 0
     nodes[edge] = 0
-    while n >= head:
-        S[S_WALKED] += 1
-        w = data + (n & mask) * width
-        if words[w + C_POSITION] < position:
-            break
-        if words[w + C_POSITION] > position:
-            m = words[w + node + N_JUMP]
-            if m >= head and words[data + (m & mask) * width + C_POSITION] > position:  # an event may have several entries
-                n = m
-            else:
-                n = words[w + node + N_PREVIOUS]
-            continue
-        if passes(words, forms, values, w, f, at) != 0:
-            m = n
+    while True:
+        while n >= head:
+            S[S_WALKED] += 1
+            w = data + (n & mask) * width
+            if words[w + C_POSITION] < position:
+                break
+            if words[w + C_POSITION] > position and S[S_PASSES] == 0:
+                m = words[w + node + N_JUMP]
+                if m >= head and words[data + (m & mask) * width + C_POSITION] > position:  # an event may have several entries
+                    n = m
+                else:
+                    n = words[w + node + N_PREVIOUS]
+                continue
+            m = n if passes(words, forms, values, w, f, at) != 0 else -1
+            n = words[w + node + N_PREVIOUS]
             while m >= head:
                 w = data + (m & mask) * width
                 if words[w + C_START] < low:
                     break
-                if places[words[w + C_KIND] & LABELS] >> PART_BITS == part + 1:
+                if PART_WIDTH * (count + 1) > top - 2:
+                    return -1
+                if (words[w + C_KIND] & LABELS) == UNMARKED:
+                    if words[w + C_POSITION] > position:
+                        top -= 2
+                        nodes[top] = m
+                        nodes[top + 1] = unmarked
+                        unmarked = top
+                elif words[w + C_POSITION] == position and places[words[w + C_KIND] & LABELS] >> PART_BITS == part + 1:
                     k = first
                     while k < count and nodes[PART_WIDTH * k + P_CELL] != m:
                         k += 1
-                    if PART_WIDTH * (k + 1) > top - 2:
-                        return -1
                     if k == count:
                         count += 1
                         nodes[PART_WIDTH * k + P_CELL] = m
@@ -110,8 +120,14 @@ def find_below(
                     nodes[top + 1] = nodes[edge]
                     nodes[edge] = top
                 m = words[w + C_REST]
-            w = data + (n & mask) * width
-        n = words[w + node + N_PREVIOUS]
+        if unmarked == 0:
+            break
+        w = data + (nodes[unmarked] & mask) * width
+        unmarked = nodes[unmarked + 1]
+        n = words[w + C_CHILD]
+        f = S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS)
+        at = w + C_BOUNDS
+        node = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[f + F_SHAPE]
     nodes[nodes.shape[0] - 2] = top
     return count
 
@@ -311,7 +327,8 @@ def end_part(
     """Restrict the groups of the queue, that end a part at an event, to what is chosen there: how many there are then.
 
     The bounds of the event's tests are in cell m, which then counts for nothing, and the copies behind it: up to `most`, less a cell for each group.
-    S has how many cells that are. support: the first one. -1 where cells have no room, -2 where nodes or the queue have none.
+    S has how many cells that are. In the place of a number each has an entry of its group before. support: the first one. -1 where cells have no
+    room, -2 where nodes or the queue have none.
     """
     width: cython.Py_ssize_t = S[S_WIDTH]
     label: cython.longlong = places[kind & LABELS]
@@ -369,7 +386,7 @@ def end_part(
                         return -2
                     v = 3 * found
                     queue[v] = words[data + ((m - 1) & mask) * width + C_START]
-                    queue[v + 1] = m - 1
+                    queue[v + 1] = queue[3 * k + 2]
                     queue[v + 2] = m - 1
                     found += 1
         support += 2 + chosen[support + 1]

@@ -356,8 +356,8 @@ def run(
                     start = p
                     groups = 1
                     ends = 0
-                    if parts != 0:
-                        ends = places[regions[r + R_KIND] & LABELS] & PART_ENDS  # nothing is unmarked where there are parts
+                    if parts != 0 and (regions[r + R_KIND] & LABELS) != UNMARKED:
+                        ends = places[regions[r + R_KIND] & LABELS] & PART_ENDS
                         if ends != 0:
                             support = next_chosen(chosen, (places[regions[r + R_KIND] & LABELS] >> PART_BITS) - 1, segment, p)
                             if support == -2:
@@ -454,7 +454,9 @@ def run(
                             kept = made
                             if child >= 0:
                                 linked = 1
-                            s = data + (child & mask) * width if child >= 0 else w
+                            s = w
+                            if child >= 0:  # a copy may come from another macro state, and keep other values
+                                s = data + ((child if ends == 0 else queue[3 * group + 1]) & mask) * width
                             if (
                                 keep_values(
                                     S, words, values, columns, operands, sets, buckets, event, regions[r + R_MADE], kept_at, slots, w, s

@@ -73,7 +73,8 @@ def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: Guard
     demand(tables.passes | ~passing, (macro >= 0) | ~passing, (links.column("child") >= 0) | ~passing)
     index = np.array([place for place, _ in tables.forms])[form]
     here, there = links.followed(np.where(macro >= 0, links.column("rest"), -1))
-    demand(position[here] == position[there], macro[here] == macro[there])
+    # Copies of one event may come from several macro states, for they are in none.
+    demand(position[here] == position[there], (macro[here] == macro[there]) | (len(tables.places) > 0))
     demand(inside(newest, -1, tail[:, None]))
     lists = newest.reshape(len(tail), len(tables.macros), tables.most_shapes)
     listings: list[Array] = []

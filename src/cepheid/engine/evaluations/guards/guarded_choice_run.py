@@ -16,7 +16,6 @@ import numpy as np
 
 from cepheid.automata.registers import Before, Elapsed, Now, Store
 from cepheid.engine.evaluations.guards.guarded_run import CHOSEN, MAXIMAL, GuardedRun
-from cepheid.engine.evaluations.guards.guarded_tables import UnknownError
 from cepheid.engine.evaluations.uncompiled import guarded_maximal
 from cepheid.language.syntax import Strategy
 
@@ -47,7 +46,6 @@ class GuardedChoiceRun(GuardedRun):
     program: ChoiceProgram
 
     def __init__(self, program: ChoiceProgram, *, sizes: GuardSizes | None = None, **bounds: Unpack[Bounds]) -> None:
-        check(program)
         self._counting = MAXIMAL if program.strategy is Strategy.MAX and not is_last(program.automaton) else CHOSEN
         super().__init__(program, sizes=sizes, **bounds)
         self.mends |= {"steps": "_mend_steps"}
@@ -74,12 +72,6 @@ class GuardedChoiceRun(GuardedRun):
         return super()._is_shown_twice() or len(set(self.program.shown)) < len(self.program.shown) or not all(self.program.label_sets)
 
 
-def check(program: ChoiceProgram) -> None:
-    """Raise UnknownError where the kernel does not choose as the program asks."""
-    if not all(mark for mark, _ in program.automaton.labels):
-        raise UnknownError("PROJECT hides events that the strategy does not compare")
-
-
 def is_last(automaton: Automaton) -> bool:
     """Whether MAX is LAST: one of the matches that end at an event has all events of the others."""
     return all(move.mark for move in automaton.transitions) or unites(automaton)
@@ -100,7 +92,7 @@ def unites(automaton: Automaton) -> bool:
         if move.waits and move.source == state:
             continue
         asks = bool(move.requires & guard.mask)
-        if move.mark is None or move.source != (state if asks else automaton.initial) or move.forbids & guard.mask:
+        if not move.mark or move.source != (state if asks else automaton.initial) or move.forbids & guard.mask:
             return False
         if move.target == state:
             if move.writes != kept:

@@ -11,7 +11,7 @@ from cepheid.automata.program import ChoiceProgram, Program
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Computes, Gathered, Holds, Joined, Kept, reads, test_text
 from cepheid.automata.transform import reached
-from cepheid.engine.evaluations.guards.guarded_choice_run import check, is_last
+from cepheid.engine.evaluations.guards.guarded_choice_run import is_last
 from cepheid.engine.evaluations.guards.guarded_start import demand_known, guarded, guarded_choice, guarded_counts, uncompiled
 from cepheid.engine.evaluations.guards.guarded_tables import MOST_COMBINED, UnknownError, regions_of
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method, Terms
@@ -249,11 +249,6 @@ class GuardedChoiceMethod(_Guards):
         """By the kernel, where it knows what the program asks."""
         assert isinstance(terms.program, ChoiceProgram)
         return guarded_choice(terms.program, **terms.bounds, **options)
-
-    def _check(self, terms: Terms) -> None:
-        assert isinstance(terms.program, ChoiceProgram)
-        check(terms.program)
-        super()._check(terms)
 
     def _what(self, terms: Terms) -> str:
         assert isinstance(terms.program, ChoiceProgram)

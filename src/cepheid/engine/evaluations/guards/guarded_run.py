@@ -165,6 +165,7 @@ class GuardedRun(BlockRun):
         self._set("size", 1)
         self._numbers(0)
         self._make_out_counts()
+        hidden = sum(not mark for mark, _ in program.automaton.labels)  # they come first
         fields = {
             "letter_mask": self.codes.letter_mask,
             "plain": self.store.layout.directory,
@@ -181,6 +182,8 @@ class GuardedRun(BlockRun):
             "passes": tables.passes,
             "carries": tables.carries,
             "parts": len(tables.places) > 0,
+            "hidden": hidden,
+            "several": len(tables.places) > 0 or hidden > 0,
             "counting": self._counting if sample is None else CHOICE,
             "sample": sample or 0,
             "fresh": self._sets.fresh,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cepheid.engine.evaluations.around.negating import negating
 from cepheid.engine.evaluations.counts.chosen_count import ChosenCount
 from cepheid.engine.evaluations.graph.match import Evaluation
-from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun, check
+from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
 from cepheid.engine.evaluations.guards.guarded_parts_run import PartsChoiceRun, PartsCountRun, PartsRun, part_program
 from cepheid.engine.evaluations.guards.guarded_run import GuardedCountRun, GuardedRun
 from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, RepeatsError, UnknownError
@@ -83,5 +83,4 @@ def demand_known(program: Program) -> None:
     """Raise UnknownError where the kernel does not know what a program asks, or one of its parts."""
     GuardTables(program)
     for part in map(part_program, program.automaton.parts):
-        check(part)
         GuardTables(part)

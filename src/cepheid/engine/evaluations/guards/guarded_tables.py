@@ -279,8 +279,6 @@ class GuardTables:
                         written.setdefault((target, slot), set()).update(_sources(macro, value))
                     todo.append(target)
         self.repeats = self.regions.ambiguous or program.repeats
-        if self.passes and len(self.places):
-            raise UnknownError("events that are not marked move partial matches beside a choice inside the pattern")
         self.macros = [self.regions.initial, *sorted(asked.keys() - {self.regions.initial}, key=lambda macro: macro.configurations)]
         self.number = {macro: number for number, macro in enumerate(self.macros)}
         self.shapes = [_shapes(asked[macro]) for macro in self.macros]
