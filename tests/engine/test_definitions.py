@@ -15,7 +15,7 @@ from cepheid.engine.run import batch, layered, made, member
 from cepheid.errors import CepheidError, LimitError
 from cepheid.logical.beginnings import has_made
 from cepheid.testing import events, generators
-from cepheid.testing.differential import WAYS, check, draws, matches_up_to
+from cepheid.testing.differential import WAYS, Case, check, draws, matches_up_to, pushed, restored, rows_of, whole
 from cepheid.testing.generators import LAYERED
 
 PAIR = "EVENT P(d) AS (SELECT duration() AS d WHERE A AS a ; B) "
@@ -460,3 +460,24 @@ def test_events_of_one_trigger_stand_the_same_however_many_are_ordered_at_once(m
     monkeypatch.setattr(made, "PIECE_MARKS", 3)
     assert query.run(table).to_arrow(events=True).equals(wanted)
     assert len(wanted) > 100
+
+
+@pytest.mark.parametrize("negated", ["P ALL B", "P AS p ALL B AS b FILTER b.v > p.v", "(P ALL P) OR (P ALL B)", "(P ;[<= 3] B) ALL C"])
+@pytest.mark.parametrize("pattern", ["A ; NOT ({}) ; C", "(A ; C) UNLESS ({})", "A NOT FOLLOWED BY ({}) FOR 6"])
+def test_of_what_must_not_come_any_event_may_begin_first(pattern, negated, seed):
+    """By the kernel, also where its first event is in the window and the match that made another one begins before that."""
+    made_ = "EVENT P(v) AS (SELECT max(made.v) AS v WHERE (A ;[<= 4] C) AS made WITHIN 12) "
+    for number in range(8):
+        rng = random.Random(f"{seed} {pattern} {negated} {number}")
+        query = cepheid.query(f"{made_}SELECT * WHERE {pattern.format(negated)}{rng.choice(['', ' WITHIN 10', ' WITHIN 7 EVENTS'])}")
+        rows = rng.randint(6, 12)
+        columns = {
+            "type": rng.choices("ABC", k=rows),
+            "ts": sorted(rng.choices(range(15), k=rows)),
+            "v": rng.choices([1, 2, 3, None], k=rows),
+        }
+        case = Case(seed, number, query, pa.table(columns), {})
+        wanted = sorted(map(str, rows_of(query.run(case.events, engine="reference"))))
+        for come in (whole, pushed, restored):
+            assert sorted(map(str, come(case, "compiled"))) == wanted, f"{come.__name__}\n{case}"
+        assert "not compiled" not in str(query.explain(schema=case.events.schema))

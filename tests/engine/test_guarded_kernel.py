@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from enough import Enough, share
-from guard_cases import NAME, A, B, C, Match, Row, T, V, W, X, Y, Z, events, guard, random_automaton, random_rows, stores
+from guard_cases import NAME, A, B, C, Match, Row, T, V, W, X, Y, Z, events, guard, random_automaton, random_rows, simulated, stores
 from guard_cases import automaton as automaton_of
 from pattern_cases import CASES, SEED
 
-from cepheid.automata import Automaton, Program, Transition, trim
+from cepheid.automata import Automaton, Program, Transition, regions, trim
 from cepheid.automata.program import ChoiceProgram
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now
+from cepheid.automata.transform import spans
 from cepheid.automata.transition import order
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.guards import guarded_tables
 from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
-from cepheid.engine.evaluations.guards.guarded_run import GuardedCountRun, GuardedRun, GuardSizes
-from cepheid.engine.evaluations.guards.guarded_start import guarded, guarded_choice, guarded_counts
+from cepheid.engine.evaluations.guards.guarded_run import LIVE, GuardedBeginsRun, GuardedCountRun, GuardedRun, GuardSizes
+from cepheid.engine.evaluations.guards.guarded_start import guarded, guarded_choice, guarded_counts, uncompiled
 from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, UnknownError
 from cepheid.engine.evaluations.uncompiled import guarded as in_python
 from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedChoice, GuardedCounts
@@ -64,12 +65,19 @@ def random_bounds(rng: random.Random) -> dict[str, Any]:
     }
 
 
-def drawn_cases(name: str, *, length: int = 25, once: bool = False) -> Iterator[tuple[random.Random, Program, list[Row]]]:
-    """Programs that the kernel knows, and rows; without end. once: only those in which no match is found in several ways."""
+def drawn_cases(
+    name: str, *, length: int = 25, once: bool = False, alike: bool = True
+) -> Iterator[tuple[random.Random, Program, list[Row]]]:
+    """Programs that the kernel knows, and rows; without end. once: only those in which no match is found in several ways.
+
+    alike: only those of which as many configurations share a macro state as in plain Python, so that the matches of an event have the same order.
+    """
     rng = random.Random(f"{SEED} {name}")
     while True:
         program = Program(trim(random_automaton(rng, plain=rng.random() < 0.5)))
-        if any(move.target in program.automaton.finals for move in program.automaton.transitions) and known(program, once=once):
+        if any(move.target in program.automaton.finals for move in program.automaton.transitions) and known(
+            program, once=once, alike=alike
+        ):
             yield rng, program, random_rows(rng, rng.randint(4, length))
 
 
@@ -77,12 +85,12 @@ def cases(name: str, count: int = CASES, *, once: bool = False) -> Iterator[tupl
     return itertools.islice(drawn_cases(name, once=once), count)
 
 
-def known(program: Program, *, once: bool) -> bool:
+def known(program: Program, *, once: bool, alike: bool = True) -> bool:
     try:
         tables = GuardTables(program)
     except UnknownError:
         return False
-    return not (once and tables.repeats)
+    return not (once and tables.repeats) and not (alike and tables.regions.shared != regions.SHARED_LIMIT)
 
 
 def run_of(rng: random.Random, program: Program, bounds: dict[str, Any]) -> GuardedRun:
@@ -674,9 +682,86 @@ def test_what_the_kernel_does_not_know_runs_in_python(reason: str) -> None:
     assert isinstance(guarded_choice(ChoiceProgram(CHAINS["gaps"], Strategy.LAST, None)), GuardedChoiceRun)
 
 
-def test_more_macro_states_than_bits_run_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_macro_states_than_there_is_room_for_run_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guarded_tables, "MACROS", 2)
     assert isinstance(guarded(Program(CHAINS["gaps"])), Guarded)
+
+
+def long_chain(rng: random.Random) -> Program:
+    """Events that follow each other soon; on the way some end partial matches, or move them on without being marked."""
+    states, moves = rng.randint(64, 130), [Transition(0, 1, A, X, writes=stores(r0=Now(T)))]
+    for state in range(1, states):
+        moves.append(Transition(state, state + 1, A | guard(0), rng.choice((X, Y)), writes=stores(r0=Now(T))))
+        way = rng.random()
+        if way < 0.7:
+            moves.append(Transition(state, state, forbids=0 if way < 0.4 else C))
+        if 0.6 < way < 0.7 and state + 1 < states:
+            moves.append(Transition(state, state + 1, C, None))
+    return Program(trim(automaton_of(moves, Elapsed(Before(0), T, Interval(0, rng.choice((2, 4)))))))
+
+
+@pytest.mark.parametrize("variant", FAST)
+def test_macro_states_that_share_a_bit(variant: str) -> None:
+    rng = random.Random(f"{SEED} long {variant}")
+    drawn = Enough(share(CASES // 20, variant), itertools.count(), given=1, shared=1)
+    for _ in drawn:
+        program, texts = long_chain(rng), Texts()
+        rows = [dataclasses.replace(row, type=rng.choice("AAAAAABC")) for row in random_rows(rng, 200)]
+        bounds = random_bounds(rng) | {"window": rng.choice((None, 150)), "count_window": None, "limit": rng.choice((0, 1, 2))}
+        plain, fast = Guarded(program, **bounds), GuardedRun(program, variant=variant, **bounds)
+        wanted, found = matches_of(plain, rows, texts=texts), []
+        for start in range(0, len(rows), 67):
+            found += matches_of(fast, rows[start : start + 67], texts=texts, first=start)
+            drawn.seen["shared"] += int(np.any(fast.store.plain(fast.store.used)[:, LIVE] >> guarded_tables.REST & 1))
+            sections, fast = fast.dump(), GuardedRun(program, variant=variant, **bounds)
+            fast.load(sections)
+        assert found == wanted
+        drawn.seen["given"] += len(found)
+        bounds |= {"limit": None}
+        counts = counts_of(GuardedCounts(program, **bounds), rows, texts=texts)
+        assert counts_of(GuardedCountRun(program, variant=variant, **bounds), rows, texts=texts) == counts
+
+
+@pytest.mark.parametrize("variant", available())
+def test_where_the_match_begins_that_begins_last(variant: str) -> None:
+    """Where any event may say so, by its value `v`: of what begins later than any before, in pieces with restores."""
+    drawn = Enough(share(CASES, variant), drawn_cases(f"begins {variant}", length=12), earlier=5, several=2)
+    for rng, whole, drawn_rows in drawn:
+        program = Program(spans(whole.automaton, V, inside=rng.random() < 0.5))
+        rows = [dataclasses.replace(row, v=rng.randint(max(0, place - 4), place)) for place, row in enumerate(drawn_rows)]
+        begun, wanted = -1, []
+        for end, ended in enumerate(simulated(program.automaton, rows)):
+            begins = [
+                min(rows[place].v for place, mark in zip(positions, marks, strict=True) if mark or place == positions[0])
+                for positions, marks in ended
+            ]
+            drawn.seen["several"] += len(set(begins)) > 1
+            drawn.seen["earlier"] += any(begin < positions[0] for begin, (positions, _) in zip(begins, ended, strict=True))
+            if max(begins, default=-1) > begun:
+                begun = max(begins)
+                wanted.append((begun, end))
+        cut, texts, found = rng.randint(0, len(rows)), Texts(), []
+        sizes = rng.choice((None, TINY))
+        run = GuardedBeginsRun(program, sizes=sizes, variant=variant, limit=1)
+        for first, stop in ((0, cut), (cut, len(rows))):
+            found += [positions for positions, _ in matches_of(run, rows[first:stop], texts=texts, first=first)]
+            sections, run = run.dump(), GuardedBeginsRun(program, sizes=sizes, variant=variant, limit=1)
+            run.load(sections)
+        assert found == wanted
+        assert uncompiled(program) is None
+
+
+@pytest.mark.parametrize("most", [0, 20])
+def test_fewer_configurations_share_a_macro_state(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there would be many regions: the same matches, each once."""
+    monkeypatch.setattr(guarded_tables, "MOST_REGIONS", most)
+    drawn = Enough(CASES, drawn_cases(f"shared {most}", length=12, alike=False), given=20, several=2)
+    for rng, program, rows in drawn:
+        bounds, texts = random_bounds(rng) | {"limit": None}, Texts()
+        found = matches_of(GuardedRun(program, **bounds), rows, texts=texts)
+        assert sorted(found) == sorted(matches_of(Guarded(program, **bounds), rows, texts=texts))
+        drawn.seen["given"] += len(found)
+        drawn.seen["several"] += GuardTables(program).repeats
 
 
 def test_events_without_values_are_refused() -> None:

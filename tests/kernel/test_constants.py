@@ -107,7 +107,10 @@ OTHERS = {
     | {f"F_{name.upper()}": place for place, name in enumerate(guarded_tables.FORM)}
     | {f"I_{name.upper()}": place for place, name in enumerate(guarded_tables.INDEX)}
     | {f"V_{name.upper()}": place for place, name in enumerate((*guarded_sets.SET, "values"))}
-    | {name: getattr(guarded_tables, name) for name in ("LABELS", "UNMARKED", "MACRO_BITS", "MACROS_MASK", "FORM_BITS")}
+    | {
+        name: getattr(guarded_tables, name)
+        for name in ("LABELS", "UNMARKED", "MACRO_BITS", "MACROS_MASK", "FORM_BITS", "REST", "REST_BITS", "REST_MASK")
+    }
     | {
         name: getattr(guarded_tables, name)
         for name in ("OUTSIDE", "NULLS", "COMPUTED", "AMONG", "BESIDE", "APART", "SLOT_BITS", "PLACE_BITS", "HOW_BITS", "COLUMN_BITS")
@@ -133,6 +136,7 @@ OTHERS = {
         "COUNT": 2,
         "CHOSEN": guarded_run.CHOSEN,
         "MAXIMAL": guarded_run.MAXIMAL,
+        "BEGUN": guarded_run.BEGUN,
         "DROPPED": -1,
     }
     | {f"W_{name}": place for place, name in enumerate(WORK)}

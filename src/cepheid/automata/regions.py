@@ -147,11 +147,12 @@ class Regions:
     """The determinization of one automaton, on demand.
 
     ambiguous: whether some output is in several groups, so that a match may be given more than once. Raises LimitError past MACRO_LIMIT and
-    SLOT_LIMIT.
+    SLOT_LIMIT. shared: configurations of one state that may share a macro state, SHARED_LIMIT where it is not given.
     """
 
-    def __init__(self, automaton: Automaton) -> None:
+    def __init__(self, automaton: Automaton, shared: int | None = None) -> None:
         self.automaton = automaton
+        self.shared = SHARED_LIMIT if shared is None else shared
         self.ambiguous = False
         self.macros: dict[tuple[Configuration, ...], Macro] = {}
         self._labels: dict[Label, int] = {label: number for number, label in enumerate(automaton.labels)}
@@ -300,7 +301,7 @@ class Regions:
 
     def _is_large(self, configurations: Sequence[Configuration]) -> bool:
         """Whether configurations are too many, or wait for too much, to share a macro state."""
-        if any(sum(other == state for other, _ in configurations) > SHARED_LIMIT for state, _ in configurations):
+        if any(sum(other == state for other, _ in configurations) > self.shared for state, _ in configurations):
             return True
         waits = {test for state, held in configurations for test in self._waits(state, held)}
         return len(configurations) > 1 and len(waits) > SHARED_TEST_LIMIT

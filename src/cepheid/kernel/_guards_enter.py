@@ -237,7 +237,7 @@ def enter(
         words[x + N_FORM] = form
     if start > words[b + B_GREATEST + macro]:
         words[b + B_GREATEST + macro] = start
-    words[b + B_LIVE] |= one << macro
+    words[b + B_LIVE] |= one << (macro if macro < REST else REST)
     return 0
 
 

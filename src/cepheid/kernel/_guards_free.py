@@ -92,7 +92,7 @@ def free_cells(
     for n in range(tail - 1, head - 1, -1):
         w = data + (n & mask) * width
         macro = ((words[w + C_KIND] >> MACRO_BITS) & MACROS_MASK) - 1
-        if macro >= 0 and ((live >> macro) & 1) != 0 and n >= words[since + macro]:
+        if macro >= 0 and ((live >> (macro if macro < REST else REST)) & 1) != 0 and n >= words[since + macro]:
             order[n & mask] |= (one << (1 + shapes)) - 1
         if order[n & mask] == 0:
             continue

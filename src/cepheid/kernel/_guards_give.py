@@ -6,7 +6,7 @@ try:
     import cython
 except ImportError:
     from cepheid.kernel import _no_cython as cython
-from cepheid.kernel._blocks import D_DATA, D_HEAD, D_MASK
+from cepheid.kernel._blocks import B_LOW, D_DATA, D_HEAD, D_MASK
 from cepheid.kernel._guards_count import count_matches, forget_copies, is_same, is_shown, part_of
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import all_pass, has_live, may_pass, next_cell, next_marked, open_level, passes, push
@@ -341,6 +341,23 @@ def give(
     if S[S_ENUMERATING] == COUNT:
         if w >= out_segments.shape[0] or at >= out_positions.shape[0]:
             return EXIT_OUTPUT
+        if S[S_COUNTING] == BEGUN:
+            S[S_ENUMERATING] = 0
+            if queue[0] < S[S_LOW]:
+                return 0
+            if at + 1 >= out_positions.shape[0]:
+                S[S_ENUMERATING] = COUNT
+                return EXIT_OUTPUT
+            for k in range(2):
+                out_positions[at + k] = position if k == 1 else queue[0]
+                out_labels[at + k] = 0
+            out_segments[w] = segment
+            out_offsets[w + 1] = at + 2
+            S[S_BUFFERED_MATCHES] = w + 1
+            S[S_BUFFERED_POSITIONS] = at + 2
+            S[S_MATCHES] += 1
+            words[b + B_LOW] = queue[0] + 1  # only what begins later matters from now on
+            return 0
         if S[S_COUNTING] == MAXIMAL:
             rc = find_maximal(S, words, forms, supports, levels, queue, line, b)
         else:

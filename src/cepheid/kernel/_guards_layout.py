@@ -52,7 +52,7 @@ FIELDS = (
     "depth",  # level that is looked at next
     "given",  # matches given at this trigger
     "walked",  # entries that were looked at, and are to be taken from the budget
-    "counting",  # ! 0: give matches, 1: give their number, 2: count them before a sample of them is given, 3: choose, 4: find the maximal ones
+    "counting",  # ! 0: give matches, 1: their number, 2: count before a sample is given, 3: choose, 4: the maximal ones, 5: where one begins
     "sample",  # ! matches per trigger that are given without choosing
     "spread",  # 1: of the matches of this event, as many are passed as the last number in `counts` says; 2: no more are given
     "size",  # ! limbs of a number
@@ -72,12 +72,13 @@ FIELDS = (
     "copied",  # cells made beside those of the groups that end a part
     "hidden",  # ! labels less than this are of events that a strategy does not compare
     "several",  # ! 1: equal supports may have several names
+    "says",  # ! number of the value of an event that says where it begins; -1: a match begins at its first event
     "passing",  # the greatest number of a cell that ends a match of the event at `row`, where matches are counted or chosen
 )
 
 # Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a block, C_ of a cell, N_ of
 # a node, R_ a column of `regions`, F_ of `forms`, V_ of a set (its size is twice the number of its values, and
-# 1 where NULL is in it), L_ of `levels`; what bits of a cell's kind, a test and N_FORM say; what stands in a queue in the
+# 1 where NULL is in it), L_ of `levels`; what bits of a cell's kind, a test, N_FORM and rows of `drops` say; what stands in a queue in the
 # place of a tree, and below it the bits of what a tree of an unmarked cell has first (see `push_tree`); entries of a queue that an event may need
 # beside those of its matches; what S[S_COUNTING] and S[S_ENUMERATING] say; LINK_ columns of `supports`. Of MAX: W_ a word of `work` (how many cells,
 # words of a row and of a set; where the cells, the first ones of their events, the lengths of rows, the rows and the states of each cell stand; where
@@ -93,7 +94,7 @@ if not cython.compiled:
     )
     S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN, S_WALKED = range(30, 37)
     S_COUNTING, S_SAMPLE, S_SPREAD, S_SIZE, S_COUNTED, S_PLACES, S_TAG, S_TAGS, S_FIRST, S_PASSES, S_CARRIES = range(37, 48)
-    S_STEPS, S_MOST_STEPS, S_FRESH, S_SETS_END, S_SETS_LIMIT, S_PARTS, S_COPIED, S_HIDDEN, S_SEVERAL, S_PASSING = range(48, 58)
+    S_STEPS, S_MOST_STEPS, S_FRESH, S_SETS_END, S_SETS_LIMIT, S_PARTS, S_COPIED, S_HIDDEN, S_SEVERAL, S_SAYS, S_PASSING = range(48, 59)
     B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
     C_POSITION, C_START, C_CHILD, C_REST, C_KIND, C_NULLS, C_BOUNDS = range(7)
     N_PREVIOUS, N_JUMP, N_BEST, N_FORM, N_ENDS = range(5)
@@ -103,6 +104,7 @@ if not cython.compiled:
     L_BASE, L_SIZE, L_CURSOR, L_FRESH, L_CELL = range(5)
     LEVEL_WIDTH = 5
     LABELS, UNMARKED, MACRO_BITS, MACROS_MASK, FORM_BITS = 0xFFFF, 0xFFFF, 16, 0xFF, 24
+    REST, REST_BITS, REST_MASK = 61, 5, 31
     OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE, APART, SLOT_BITS, PLACE_BITS = 1, 2, 4, 8, 16, 28, 8, 16
     OPERATION_MASK, REAL, SOURCE_BITS, SOURCE_MASK = 31, 32, 6, 7
     FROM_NOTHING, FROM_PUSHED, FROM_MEMBER, FROM_SLOT, FROM_NOW = range(5)
@@ -118,7 +120,7 @@ if not cython.compiled:
     SHAPE_BITS, SHAPES_MASK, SUPERSEDED = 16, 0xFFFF, -2
     ENTRY, CELL, PLACE_OF = -1, -2, 32
     PUSHED = 80
-    NUMBER, COUNT, CHOSEN, MAXIMAL = 1, 2, 3, 4
+    NUMBER, COUNT, CHOSEN, MAXIMAL, BEGUN = 1, 2, 3, 4, 5
     LINK_BEFORE, LINK_LENGTH, LINK_JUMP = range(3)
     W_COUNT, W_SIZE, W_SETS, W_CELLS, W_FIRSTS, W_LENGTHS, W_ROWS, W_STATES, W_FREE, W_FOUND, W_PLACES, W_HEADER = range(12)
     M_CELL, M_NEXT, M_CHAIN, M_EDGES, M_BASE, M_SETS = range(6)

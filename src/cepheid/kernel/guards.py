@@ -81,6 +81,86 @@ def full_ring(
     return -1
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def behind_closed(
+    words: cython.longlong[::1],
+    b: cython.Py_ssize_t,
+    line: cython.Py_ssize_t,
+    low: cython.longlong,
+    time: cython.longlong,
+    window: cython.ulonglong,
+) -> cython.longlong:
+    """As `first_open` where a match may begin before its first event: the position behind the newest start that has left the window."""
+    head: cython.longlong = words[line + D_HEAD]
+    now: cython.ulonglong = time
+    then: cython.ulonglong = 0
+    w: cython.Py_ssize_t = 0
+    while head != words[line + D_TAIL]:
+        w = b + words[line + D_DATA] + 2 * (head & words[line + D_MASK])
+        then = words[w + 1]
+        if now - then <= window:
+            break
+        if words[w] >= low:
+            low = words[w] + 1
+        head += 1
+    words[line + D_HEAD] = head
+    words[b + B_LOW] = low
+    return low
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def begin_cells(
+    words: cython.longlong[::1],
+    places: cython.const[cython.longlong][::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    first: cython.longlong,
+    stop: cython.longlong,
+    begin: cython.longlong,
+    q: cython.Py_ssize_t,
+) -> cython.int:
+    """Let new cells begin no later than their event does, if its label says so; q: the macro state that they go on from."""
+    n: cython.longlong = 0
+    w: cython.Py_ssize_t = 0
+    label: cython.longlong = 0
+    for n in range(first, stop):
+        w = data + (n & mask) * width
+        label = words[w + C_KIND] & LABELS
+        if words[w + C_START] > begin and label != UNMARKED and (q == 0 or places[label] != 0):
+            words[w + C_START] = begin
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def drop_rest(
+    words: cython.longlong[::1],
+    drops: cython.const[cython.longlong][::1],
+    b: cython.Py_ssize_t,
+    codes: cython.Py_ssize_t,
+    c: cython.Py_ssize_t,
+    macros: cython.Py_ssize_t,
+    tail: cython.longlong,
+    oldest: cython.longlong,
+) -> cython.longlong:
+    """Drop the groups of the macro states without a bit of their own that a letter ends; 1 where one of the others lives."""
+    live: cython.longlong = 0
+    q: cython.Py_ssize_t = 0
+    for q in range(REST, macros):
+        if ((drops[((q - REST >> REST_BITS) + 1) * codes + c] >> (q - REST & REST_MASK)) & 1) != 0:
+            words[b + B_GREATEST + q] = -1
+            words[b + B_GREATEST + macros + q] = tail
+        if words[b + B_GREATEST + q] >= oldest:
+            live = 1
+    return live
+
+
 def run(
     S: cython.longlong[::1],
     letters: cython.const[cython.uint][::1],
@@ -128,8 +208,9 @@ def run(
     IN: letters (index into lut), times, cuts, rows (of each segment's block, 0: the workplace, reset first), values (the words of each event's
     values), columns (stride 3: where the word of a value stands, the word with its NULL bit, that bit).
     TABLES: lut (letter -> code, -1 unknown); of a code first_of[macro state * codes + code] (first region, -1 none), drops and stirs (macro states as
-    bits: whose groups end, whose groups do something; 1 is the initial one), cells_of (how many cells it makes at most). regions: by columns R_; from
-    R_TESTS on, per test of its form, the number of a value in `columns`, and what this value is to be more or less to be its two bounds.
+    bits: whose groups end, whose groups do something; 1 is the initial one, 1 << REST is any from there on, and more rows of drops say which of these
+    end), cells_of (how many cells it makes at most). regions: by columns R_; from R_TESTS on, per test of its form, the number of a value in
+    `columns`, and what this value is to be more or less to be its two bounds.
     operands: lists of values, by number in `columns`: those that are asked to be equal, and a number and as many that become slots.
     operands that are less than 0: -1 - what is made of a slot that is carried: its number, how (MADE_), and the number of the value of the event.
     shapes: (macro state * shapes + index) * shape_width: by columns I_: how many slots are tested, how many are the key (-1: no such index), how many
@@ -142,7 +223,8 @@ def run(
     SCRATCH: key, order, levels, queue; counts (keys per place, then two numbers: of all matches of an event, and how many are still passed), known
     (stride 2: a tag, and the least start; of a support, its start), supports (with a strategy that chooses alone; stride 3, by place: columns LINK_;
     with MAX what `_guards_maximal` works with).
-    PARTS: places (of each label: the number of its part, from 1 on, and whether it begins and ends it), chosen (see `_guards_parts`).
+    PARTS: places (of each label: the number of its part, from 1 on, and whether it begins and ends it), chosen (see `_guards_parts`). Where any event
+    may say where a match begins, places says of each label whether its events do.
     OUT: out_*, out_counts with COUNT(*) alone; marked[row] = 1 where a cell was made.
     """
     count: cython.Py_ssize_t = letters.shape[0]
@@ -167,6 +249,7 @@ def run(
     macros: cython.Py_ssize_t = S[S_MACROS]
     slots: cython.Py_ssize_t = S[S_SLOTS]
     parts: cython.int = S[S_PARTS] != 0
+    says: cython.Py_ssize_t = S[S_SAYS]
     width: cython.Py_ssize_t = S[S_WIDTH]
     event_words: cython.Py_ssize_t = S[S_EVENT_WORDS]
     form_width: cython.Py_ssize_t = S[S_FORM_WIDTH]
@@ -295,8 +378,10 @@ def run(
             oldest = words[b + B_LOW]
             if count_window != 0 and oldest <= p - count_window:
                 oldest = p - count_window + 1
-            if timed != 0:
+            if timed != 0 and says < 0:
                 oldest = first_open(words, b, directory, oldest, p, times[i], window)
+            elif timed != 0:
+                oldest = behind_closed(words, b, directory, oldest, times[i], window)
             # ------------------------------------------------------------------------------------------------ room
             tail = words[line + D_TAIL]
             mask = words[line + D_MASK]
@@ -344,8 +429,11 @@ def run(
                     q += 1
                     continue
                 left >>= 1
+                if q >= REST and q < macros - 1:
+                    left = 1
                 if q != 0 and words[b + B_GREATEST + q] < oldest:
-                    live &= ~(one << q)
+                    if q < REST:
+                        live &= ~(one << q)
                     q += 1
                     continue
                 r = first_of[q * codes + c]
@@ -467,6 +555,10 @@ def run(
                                 break
                     if rc != 0:
                         break
+                    if says >= 0:
+                        begin_cells(
+                            words, places, data, mask, width, tail + made - groups, tail + made, values[event + columns[3 * says]], q
+                        )
                     if regions[r + R_SETS] != 0 and groups > S[S_SETS_LIMIT]:
                         n = tail + made - groups
                         # PERF: two calls, as in `gather`.
@@ -491,6 +583,9 @@ def run(
             # ------------------------------------------------------------------------------------------------ enter
             left = live & drops[c]
             live &= ~left
+            if left >> REST != 0:
+                live |= drop_rest(words, drops, b, codes, c, macros, tail, oldest) << REST
+                left &= (one << REST) - 1
             q = 0
             while left != 0:
                 if (left & 1) != 0:

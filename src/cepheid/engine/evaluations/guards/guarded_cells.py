@@ -74,7 +74,7 @@ def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: Guard
     index = np.array([place for place, _ in tables.forms])[form]
     here, there = links.followed(np.where(macro >= 0, links.column("rest"), -1))
     # Copies of one event may come from several macro states, for they are in none.
-    demand(position[here] == position[there], (macro[here] == macro[there]) | (len(tables.places) > 0))
+    demand(position[here] == position[there], (macro[here] == macro[there]) | bool(tables.program.automaton.parts))
     demand(inside(newest, -1, tail[:, None]))
     lists = newest.reshape(len(tail), len(tables.macros), tables.most_shapes)
     listings: list[Array] = []

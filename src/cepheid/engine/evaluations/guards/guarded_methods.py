@@ -13,7 +13,7 @@ from cepheid.automata.registers import Before, Compares, Computes, Gathered, Hol
 from cepheid.automata.transform import reached
 from cepheid.engine.evaluations.guards.guarded_choice_run import is_last
 from cepheid.engine.evaluations.guards.guarded_start import demand_known, guarded, guarded_choice, guarded_counts, uncompiled
-from cepheid.engine.evaluations.guards.guarded_tables import MOST_COMBINED, UnknownError, regions_of
+from cepheid.engine.evaluations.guards.guarded_tables import MOST_COMBINED, GuardTables, UnknownError, regions_of
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method, Terms
 from cepheid.engine.evaluations.uncompiled.guarded import SETS_LIMIT, Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.evaluations.uncompiled.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
@@ -166,7 +166,7 @@ def _refused(negated: Negated) -> str:
     found = f"{what}: {'; '.join(asked.updates) or UPDATES[ALL]}"
     return (
         f"{found}, and O(r) at each event that ends it, r = marked events of its matches, for any may say where they begin"
-        if anywhere
+        if anywhere and unknown is not None
         else found
     )
 
@@ -303,7 +303,7 @@ class _Asked:
         self._costs = COMPILED_UPDATES if compiled else UPDATES
         self._answers = COMPILED_ANSWERS if compiled else ANSWERS
         self._alphabet = program.automaton.alphabet
-        regions = Regions(program.automaton)
+        regions = GuardTables(program).regions if compiled else Regions(program.automaton)
         self.updates: dict[str, None] = {}
         self.answers: dict[str, None] = {}
         self.several = False

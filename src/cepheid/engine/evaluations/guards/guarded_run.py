@@ -29,6 +29,7 @@ from cepheid.engine.evaluations.guards.guarded_tables import (
     MACROS_MASK,
     NODE,
     RANKED,
+    REST,
     GuardTables,
     RepeatsError,
     UnknownError,
@@ -78,8 +79,9 @@ LINK = ("before", "length", "jump")
 PUSHED = 80
 """Places of the queue that the kernel wants free before it looks at anything."""
 
-NUMBER, CHOICE, CHOSEN, MAXIMAL = 1, 2, 3, 4
-"""What the kernel does with the matches of a trigger, if not to give them: their number, a sample, what NXT or LAST chooses, or what MAX does."""
+NUMBER, CHOICE, CHOSEN, MAXIMAL, BEGUN = 1, 2, 3, 4, 5
+"""What the kernel does with the matches of a trigger, if not to give them: their number, a sample, what NXT or LAST chooses, or what MAX does; or it
+gives where the one begins that begins last."""
 
 
 @record
@@ -181,9 +183,10 @@ class GuardedRun(BlockRun):
             "hashed": tables.hashed,
             "passes": tables.passes,
             "carries": tables.carries,
-            "parts": len(tables.places) > 0,
+            "parts": len(program.automaton.parts) > 0,
             "hidden": hidden,
-            "several": len(tables.places) > 0 or hidden > 0,
+            "several": len(program.automaton.parts) > 0 or hidden > 0,
+            "says": -1 if program.automaton.begins is None else tables.columns[program.automaton.begins],
             "counting": self._counting if sample is None else CHOICE,
             "sample": sample or 0,
             "fresh": self._sets.fresh,
@@ -198,7 +201,7 @@ class GuardedRun(BlockRun):
         width = self.tables.first_node + self.tables.node_width * shapes
         words = (*HEADER, 1, -1, *(-1,) * macros, *(0,) * macros, *(-1,) * (macros * shapes))
         # Copies are of earlier events than the cells around them.
-        cells = Ring(width, dated=not len(self.tables.places), beside=int(self.tables.hashed))
+        cells = Ring(width, dated=not self.program.automaton.parts, beside=int(self.tables.hashed))
         return BlockLayout(words, (STARTS, cells), kept=KEPT)
 
     # ------------------------------------------------------------------------------------------------ what users of it see
@@ -221,7 +224,7 @@ class GuardedRun(BlockRun):
     def _begin(self, events: Events) -> Array:
         self._trigger: tuple[int, int] | None = None
         self._vetoed = np.zeros(0, np.uint8) if events.vetoed is None else events.vetoed.view(np.uint8)
-        wanted, values = self.program.asked, events.values
+        wanted, values = self.tables.asked, events.values
         if wanted:
             if values is None or any(value not in values.layout.places for value in wanted):
                 self.program.automaton.alphabet.refuse_guards("events without values")
@@ -291,7 +294,7 @@ class GuardedRun(BlockRun):
             store.pool,
             store.widths,
             self._first_of,
-            tables.drops,
+            self._drops,
             tables.stirs,
             tables.cells_of,
             self._rows,
@@ -399,7 +402,7 @@ class GuardedRun(BlockRun):
         del entries  # they are looked at in `_restore`
         macros = len(self.tables.macros)
         live, greatest = words[:, LIVE], words[:, GREATEST : GREATEST + macros]
-        demand(inside(live, 1, 1 << macros), live & 1 == 1, inside(greatest, -1, np.maximum(words[:, [POSITION]], 1)))
+        demand(inside(live, 1, 1 << min(macros, REST + 1)), live & 1 == 1, inside(greatest, -1, np.maximum(words[:, [POSITION]], 1)))
 
     def texts_in(self, sections: Mapping[str, Any]) -> Array:
         """The numbers of texts that what `dump` gave speaks of, in any order (int64)."""
@@ -521,7 +524,9 @@ class GuardedRun(BlockRun):
         self.tables.forget()
 
     def _flatten(self) -> None:
-        self._first_of, self._rows = self.tables.first_of.reshape(-1), self.tables.rows.reshape(-1)
+        self._first_of, self._drops, self._rows = (
+            table.reshape(-1) for table in (self.tables.first_of, self.tables.drops, self.tables.rows)
+        )
 
     def _mend_stack(self) -> None:
         """An event makes `argument` cells, a match has more events than there are levels, or a queue is full: more room for all."""
@@ -575,6 +580,19 @@ class GuardedRun(BlockRun):
         if following is not None:
             self._counts[-size:] = from_integers([following - self._place - 1], limbs=size)[0]
             self._place = following
+
+
+class GuardedBeginsRun(GuardedRun):
+    """The run state of a program in which any event of a match may say where it begins, by the kernel; the interface is that of `Evaluation`.
+
+    A trigger gives one match: from where the last one begins; labels say nothing. Only one that begins later matters from then on. Costs what
+    `GuardedRun` does, and O(1) per trigger. Raises what that does.
+    """
+
+    _counting = BEGUN
+
+    def _is_shown_twice(self) -> bool:
+        return False
 
 
 class GuardedCountRun(GuardedRun):

@@ -12,7 +12,7 @@ from cepheid.engine.evaluations.counts.chosen_count import ChosenCount
 from cepheid.engine.evaluations.graph.match import Evaluation
 from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
 from cepheid.engine.evaluations.guards.guarded_parts_run import PartsChoiceRun, PartsCountRun, PartsRun, part_program
-from cepheid.engine.evaluations.guards.guarded_run import GuardedCountRun, GuardedRun
+from cepheid.engine.evaluations.guards.guarded_run import GuardedBeginsRun, GuardedCountRun, GuardedRun
 from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, RepeatsError, UnknownError
 from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.evaluations.uncompiled.guarded_begins import GuardedBegins
@@ -63,16 +63,19 @@ def latest(program: Program, bounds: Bounds) -> AnyEvaluation:
     Where any event may say where a match begins it gives the one that begins last, from there.
     """
     if program.automaton.begins is not None:
-        return negating(program, GuardedBegins(program, **bounds), latest, bounds)
+        run: AnyEvaluation
+        try:
+            run = GuardedBeginsRun(program, **bounds)
+        except UnknownError:
+            run = GuardedBegins(program, **bounds)
+        return negating(program, run, latest, bounds)
     return guarded(program, **bounds) if program.automaton.compares else Evaluation(program, **bounds)
 
 
 def uncompiled(program: Program) -> str | None:
     """Why `latest` is evaluated in Python, event by event; None where a kernel does it."""
-    if program.automaton.begins is not None:
-        return "any of its events may say where it begins"
     try:
-        if program.automaton.compares:
+        if program.automaton.compares or program.automaton.begins is not None:
             demand_known(program)
     except UnknownError as error:
         return str(error)

@@ -38,8 +38,17 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-MACROS = 62
-"""Macro states that the kernel has bits for."""
+MACROS = 254
+"""Macro states that a cell has room for."""
+
+REST, REST_BITS, REST_MASK = 61, 5, 31
+"""Macro states from this one on share a bit of the live ones; where the rows of `drops` behind the first have which of them it is, in bits."""
+
+MOST_REGIONS = 400
+"""Regions of a program in which a match is found in several ways: past it fewer configurations share a macro state."""
+
+SHARED = (None, 2, 1)
+"""How many may, see `Regions`, one after the other."""
 
 MOST_COMBINED = 1 << 10
 """Combinations of conditions that are looked at for one macro state: those that let a partial match go on in different ways."""
@@ -246,38 +255,23 @@ class GuardTables:
     region asks at most. columns: number of each value of an event. values_at, first_node: where a cell has its values and its first node. passes:
     whether unmarked moves make cells. places: where there are parts, of each label (see PART_BITS). repeats: whether a match may be found in several
     ways. ranked: whether `Ranks` makes words for texts and decimals of two words. sets: of each macro state the slots that hold sets. interned: of
-    each those that hold texts or decimals of two words, with which values of a choice these are.
+    each those that hold texts or decimals of two words, with which values of a choice these are. asked: the values of an event that
+    are read. Where any event may say where a match begins, places says of each label whether its events do.
     """
 
-    passes = False
+    passes: bool
+    regions: Regions
+    facts: Facts
 
     def __init__(self, program: Program) -> None:
         self.places = _places(program.automaton)
+        begins = program.automaton.begins
+        self.asked = program.asked if begins is None else tuple(dict.fromkeys([*program.asked, begins]))
         self.program = program
-        self.regions = Regions(program.automaton)
-        self.facts = Facts(program.bits, program.automaton.alphabet.correlations)
         self.ranked = _is_ranked(program)
-        self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(program.asked)}
-        asked: dict[Macro, set[Ask]] = {}
+        self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(self.asked)}
+        asked, written = next(found for shared in SHARED if (found := self._looked_at(shared)) is not None)
         self._asks = asked
-        written: dict[tuple[Macro, int], set[Source]] = {}
-        todo = [self.regions.initial]
-        while todo:
-            macro = todo.pop()
-            if macro in asked:
-                continue
-            asked[macro] = set()
-            if len(asked) > MACROS:
-                raise UnknownError(f"it has more than {MACROS} macro states")
-            for region in regions_of(self.regions, macro):
-                ask = self._ask(macro, region)
-                if ask is not None:
-                    asked[macro].add(ask)
-                self.passes |= region.label is None and ask is not None and bool(region.targets)
-                for target, places in region.targets:
-                    for slot, value in enumerate(_values(region, places, ask, self.regions.several(macro))):
-                        written.setdefault((target, slot), set()).update(_sources(macro, value))
-                    todo.append(target)
         self.repeats = self.regions.ambiguous or program.repeats
         self.macros = [self.regions.initial, *sorted(asked.keys() - {self.regions.initial}, key=lambda macro: macro.configurations)]
         self.number = {macro: number for number, macro in enumerate(self.macros)}
@@ -297,6 +291,8 @@ class GuardTables:
         tested = max((len(shape.slots) for shape in every), default=0)
         if tested > TESTED:
             raise UnknownError(f"more than {TESTED} values are compared at one event")
+        if len(self.macros) * self.most_shapes > 1 << SHAPE_BITS:
+            raise UnknownError("it has too many indexes")
         self.hashed = any(shape.equals or shape.carried for shape in every)
         self.carries = any(shape.carried for shape in every)
         self.shape_width = len(INDEX) - 1 + max((sum(map(len, shape)) for shape in every), default=0)
@@ -305,6 +301,38 @@ class GuardTables:
         self.first_node = self.values_at + self.slots
         self.node_width = len(NODE) - 1 + 2 * tested + self.carries + self.hashed
         self.forget()
+
+    def _looked_at(self, shared: int | None) -> tuple[dict[Macro, set[Ask]], dict[tuple[Macro, int], set[Source]]] | None:
+        """What each macro state asks, and what its slots are written from.
+
+        shared: see `Regions`; None where there is too much, and less would share.
+        """
+        self.regions = Regions(self.program.automaton, shared)
+        self.facts = Facts(self.program.bits, self.program.automaton.alphabet.correlations)
+        self.passes, looked_at = False, 0
+        asked: dict[Macro, set[Ask]] = {}
+        written: dict[tuple[Macro, int], set[Source]] = {}
+        todo = [self.regions.initial]
+        while todo:
+            macro = todo.pop()
+            if macro in asked:
+                continue
+            asked[macro] = set()
+            for region in regions_of(self.regions, macro):
+                looked_at += 1
+                if self.regions.ambiguous and shared != SHARED[-1] and (looked_at > MOST_REGIONS or len(asked) > MACROS):
+                    return None
+                ask = self._ask(macro, region)
+                if ask is not None:
+                    asked[macro].add(ask)
+                self.passes |= region.label is None and ask is not None and bool(region.targets)
+                for target, places in region.targets:
+                    for slot, value in enumerate(_values(region, places, ask, self.regions.several(macro))):
+                        written.setdefault((target, slot), set()).update(_sources(macro, value))
+                    todo.append(target)
+            if len(asked) > MACROS:
+                raise UnknownError(f"it has more than {MACROS} macro states")
+        return asked, written
 
     def _ask(self, macro: Macro, region: Region) -> Ask | None:
         """What a region asks; None where nothing can be such."""
@@ -352,7 +380,7 @@ class GuardTables:
         """Forget all letters."""
         self.codes = 4
         self.first_of: Array = np.full((len(self.macros), self.codes), -1, np.int32)
-        self.drops: Array = np.zeros(self.codes, np.int64)
+        self.drops: Array = np.zeros((1 + (max(0, len(self.macros) - REST) + REST_MASK >> REST_BITS), self.codes), np.int64)
         self.stirs: Array = np.zeros(self.codes, np.int64)
         self.cells_of: Array = np.zeros(self.codes, np.int32)
         self.rows: Array = np.zeros((16, len(ROW) + 3 * self.tests), np.int64)
@@ -374,14 +402,16 @@ class GuardTables:
             rows = [row for region in moves for row in self._rows_of(macro, region)]
             self.first_of[number, code] = self._chained(rows)
             self.cells_of[code] += len(rows)
-            self.drops[code] |= ends << number
-            self.stirs[code] |= (ends or bool(rows)) << number
+            self.drops[0, code] |= ends << min(number, REST)
+            if number >= REST:
+                self.drops[(number - REST >> REST_BITS) + 1, code] |= ends << (number - REST & REST_MASK)
+            self.stirs[code] |= (ends or bool(rows)) << min(number, REST)
 
     def _more_codes(self) -> None:
         self.codes *= 2
         self.first_of = np.concatenate([self.first_of, np.full_like(self.first_of, -1)], axis=1)
         for name in ("drops", "stirs", "cells_of"):
-            setattr(self, name, np.concatenate([getattr(self, name), np.zeros_like(getattr(self, name))]))
+            setattr(self, name, np.concatenate([getattr(self, name), np.zeros_like(getattr(self, name))], axis=-1))
 
     def _rows_of(self, macro: Macro, region: Region) -> Iterator[tuple[int, ...]]:
         """The rows of a region, one for each macro state that it leads to, but for the next one's place; none where no group can be in it."""
@@ -485,7 +515,14 @@ class GuardTables:
 
 
 def _places(automaton: Automaton) -> Array:
-    """The places of labels in parts, nothing without parts; raises UnknownError for places that the kernel does not know."""
+    """The places of labels in parts, nothing without parts; raises UnknownError for places that the kernel does not know.
+
+    Where any event may say where a match begins: whether those of each label do.
+    """
+    if automaton.begins is not None:
+        if automaton.parts:
+            raise UnknownError("any of its events may say where it begins, and strategies choose inside it")
+        return np.array([bool(mark) for mark, _ in automaton.labels], np.int64)
     if any(HIDDEN in parts for _, parts in automaton.labels):
         raise UnknownError("events that PROJECT hides may say where a match begins")
     if not automaton.parts:
