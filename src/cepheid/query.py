@@ -231,14 +231,14 @@ class Query:
         *,
         type: str | None = None,  # noqa: A002 - public word
         time: str | None = None,
-        until: object = None,
-        engine: str | None = None,
+        order: Sequence[str] = (),
         sort: bool = False,
         null_keys: str = "drop",
-        order: Sequence[str] = (),
+        until: object = None,
         sample: int | None = None,
         progress: Callable[[int, int], None] | None = None,
         max_bytes: int | None = None,
+        engine: str | None = None,
     ) -> Matches:
         """The matches of the query over `events`.
 
@@ -246,22 +246,24 @@ class Query:
         of a file (.parquet, .arrow, .feather, .ipc, .arrows, .csv, .tsv, .jsonl, .ndjson, .json; text may be .gz or .zst; wildcards stand for several
         files; read batch by batch), a list of dicts, a dict of lists or arrays (the columns), or {stream name: events} for several streams: a dict
         whose values are all tables, files or lists of dicts. Streams are merged by event time. Equal times are in the order of FROM, then of `order`.
-        type, time: the columns of the event type and of the event time (default: `type` and `ts`, if the input has them). ISO 8601 texts in the time
-        column are read as times: in UTC if all have an offset, without zone if none has one. A DatetimeIndex of a pandas DataFrame is the time column
-        if time= names it; also if no column has the time's name, and the index has no name or time= is left out. Of other indexes the levels with a
-        name are attributes.
-        until: a time, in the form of the time column. Later events are not read, and the events count as complete up to this time (default: their
-        greatest time; "end": no events follow). This matters only for NOT FOLLOWED BY: `Matches.undecided` has the matches that are not decided then.
-        engine: None for the best one, or one of `ENGINES`.
-        sort: sort events that are not in the order of their times (stable), instead of raising an error.
-        null_keys: "drop" events with a NULL in their PARTITION BY key (`Matches.null_keys` counts them), or "group" them as one key.
-        order: the columns that order events of equal time, before the order of the rows.
-        sample: give at most this many matches of each event that ends some, spread evenly over all of them (LIMIT gives those that are found first).
-        NOT FOLLOWED BY .. FROM START leaves out some of those that were chosen, and no others come instead.
-        progress: a function that is called with (rows read, rows in all); rows in all is 0 if the input does not know it. It is called a few
-        times a second, also while one event takes long, then with the same numbers.
-        max_bytes: how many bytes the matches may take: 18 per event of a match, and 24 per match (default: a quarter of the memory that the process
-        may use). While the result is built, it takes about three times as many. `batches` gives any number of matches, in bounded memory.
+
+        Which columns say what. type, time: the columns of the event type and of the event time (default: `type` and `ts`, if the input has them). ISO
+        8601 texts in the time column are read as times: in UTC if all have an offset, without zone if none has one. A DatetimeIndex of a pandas
+        DataFrame is the time column if time= names it; also if no column has the time's name, and the index has no name or time= is left out. Of
+        other indexes the levels with a name are attributes. order: the columns that order events of equal time, before the order of the rows. sort:
+        sort events that are not in the order of their times (stable), instead of raising an error. null_keys: "drop" events with a NULL in their
+        PARTITION BY key (`Matches.null_keys` counts them), or "group" them as one key.
+
+        Where the data ends. until: a time, in the form of the time column. Later events are not read, and the events count as complete up to this
+        time (default: their greatest time; "end": no events follow). This matters only for NOT FOLLOWED BY: `Matches.undecided` has the matches that
+        are not decided then.
+
+        What comes out, and how. sample: give at most this many matches of each event that ends some, spread evenly over all of them (LIMIT gives
+        those that are found first). NOT FOLLOWED BY .. FROM START leaves out some of those that were chosen, and no others come instead. progress: a
+        function that is called with (rows read, rows in all); rows in all is 0 if the input does not know it. It is called a few times a second, also
+        while one event takes long, then with the same numbers. max_bytes: how many bytes the matches may take: 18 per event of a match, and 24 per
+        match (default: a quarter of the memory that the process may use). While the result is built, it takes about three times as many. `batches`
+        gives any number of matches, in bounded memory. engine: None for the best one, or one of `ENGINES`.
 
         Returns `Matches`, in the order of the events that end them (NOT FOLLOWED BY .. FROM START over what is read batch by batch: of each batch
         those that it decides, in that order); `Matches.rows` says which rows of `events` they have. Raises BindError and
@@ -378,18 +380,18 @@ class Query:
         type: str | Column | None = None,  # noqa: A002 - public word
         time: str = DEFAULT_TIME,
         order: str | Sequence[str] = (),
-        lateness: object = None,
         null_keys: str = "drop",
         null_time: str = "error",
         bad_time: str = "error",
         max_ahead: object = None,
+        lateness: object = None,
+        until: object = None,
+        since: object = None,
         positions: bool = False,
         columns: Sequence[str] | None = None,
-        buckets: int | None = None,
-        late: bool = False,
-        until: object = None,
         undecided: bool = False,
-        since: object = None,
+        late: bool = False,
+        buckets: int | None = None,
         max_bytes: int | None = None,
     ) -> Recognition:
         """A function from a Spark DataFrame of events to one of matches, for `DataFrame.transform`.

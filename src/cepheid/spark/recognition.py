@@ -35,42 +35,49 @@ def on(
     type: str | Column | None = None,  # noqa: A002 - public word
     time: str = DEFAULT_TIME,
     order: str | Sequence[str] = (),
-    lateness: object = None,
     null_keys: str = "drop",
     null_time: str = "error",
     bad_time: str = "error",
     max_ahead: object = None,
+    lateness: object = None,
+    until: object = None,
+    since: object = None,
     positions: bool = False,
     columns: Sequence[str] | None = None,
-    buckets: int | None = None,
-    late: bool = False,
-    until: object = None,
     undecided: bool = False,
-    since: object = None,
+    late: bool = False,
+    buckets: int | None = None,
     max_bytes: int | None = None,
 ) -> Recognition:
     """A function for `DataFrame.transform` that returns one row per match of the query, from a batch or a streaming DataFrame.
 
     query: a query or its text, or whatever else `cepheid.query` takes; or several over the same events and keys, which share the scan, the
     predicates, the shuffle and the state: a list (named "q1", "q2", ..) or {name: query}. The output then has the name in the column `query`, and the
-    columns of all queries. type: the column of the event type, or a Column that computes it (default: `type`, or the stream's name, as in
+    columns of all queries.
+
+    Which columns say what. type: the column of the event type, or a Column that computes it (default: `type`, or the stream's name, as in
     `Query.run`). time: the column of event time (timestamp, date or integer). order: columns that decide between events of one key and time. Events
     that are still equal are an error (on a stream they come in the order of arrival), unless "any" stands alone or last: then any order will do.
-    lateness: for streams: how late an event may come, as a text ("10 minutes") or timedelta, if the time column has no watermark yet. null_keys:
-    "drop" events with a NULL in their PARTITION BY key, or "group" them. null_time: what happens to events without a time: "error" or "drop".
-    bad_time: the same for times outside the years 1 to 9999; on a stream such events are found before they move the watermark, whatever their type.
-    max_ahead: for streams: how far ahead of the clock a time may be, as a text or timedelta; events with later times are left out, because they would
-    make all others late (default: no check). positions: also give each match its `start_position` and `end_position` and each
-    event its `$index`, counted over the events of the key; then no events are left out before the shuffle. columns: the attributes that the events
-    of the output have (default: all).
-    buckets: the number of tasks of the shuffle (default: Spark's); on a stream the number of state values among which the keys are distributed
-    (default: 4 per shuffle partition). late: for streams: also give the events that came too late (see `split`). until: for a DataFrame: events after
-    this time are not read, and the events count as complete up to it; "end": no events follow. undecided: for a DataFrame: also give the matches that
-    a NOT FOLLOWED BY may still veto after that time, marked in the column `undecided` (bool). since: for a stream that continues after a DataFrame's
-    `until`: gives the matches that are decided after this time; the stream must start at this time minus the window (with EVENT definitions, minus
-    all their windows too). max_bytes: for streams: how many bytes the matches of one bucket of keys in one micro-batch may take (default: 256 MiB, or
-    a sixteenth of a worker's memory if that is less); more are a LimitError, after which the stream can continue from its checkpoint with a larger
-    limit.
+
+    Which events are left out. null_keys: "drop" events with a NULL in their PARTITION BY key, or "group" them. null_time: what happens to events
+    without a time: "error" or "drop". bad_time: the same for times outside the years 1 to 9999; on a stream such events are found before they move
+    the watermark, whatever their type. max_ahead: for streams: how far ahead of the clock a time may be, as a text or timedelta; events with later
+    times are left out, because they would make all others late (default: no check). lateness: for streams: how late an event may come, as a text
+    ("10 minutes") or timedelta, if the time column has no watermark yet.
+
+    Where the data ends. until: for a DataFrame: events after this time are not read, and the events count as complete up to it; "end": no events
+    follow. since: for a stream that continues after a DataFrame's `until`: gives the matches that are decided after this time; the stream must start
+    at this time minus the window (with EVENT definitions, minus all their windows too).
+
+    What the output has. positions: also give each match its `start_position` and `end_position` and each event its `$index`, counted over the events
+    of the key; then no events are left out before the shuffle. columns: the attributes that the events of the output have (default: all). undecided:
+    for a DataFrame: also give the matches that a NOT FOLLOWED BY may still veto after `until`, marked in the column `undecided` (bool). late: for
+    streams: also give the events that came too late (see `split`).
+
+    What it may take. buckets: the number of tasks of the shuffle (default: Spark's); on a stream the number of state values among which the keys are
+    distributed (default: 4 per shuffle partition). max_bytes: for streams: how many bytes the matches of one bucket of keys in one micro-batch may
+    take (default: 256 MiB, or a sixteenth of a worker's memory if that is less); more are a LimitError, after which the stream can continue from its
+    checkpoint with a larger limit.
 
     The output has the keys, `start_time`, `end_time`, and per variable of SELECT an array of structs, its events in order, or its measures; the same
     as ``q.run(..).to_arrow(events=True)``, with times and durations in microseconds. Raises InputError for unknown option values. The function raises
