@@ -49,6 +49,7 @@ QUERIES = {
     "compiled_choice": f"SELECT LAST * WHERE (A OR B) AS x : (A OR B) AS y ; C AS z {KEYED}",
     "guarded_choice": f"SELECT LAST * WHERE (A OR B) AS x ; C AS y FILTER y.v > x.v {KEYED}",
     "guarded_sets": "SELECT * WHERE A+ AS x ; (B OR C) AS y FILTER y.s != x.s AND y.v != x.v PARTITION BY k WITHIN 20 seconds",
+    "guarded_rows": "SELECT * WHERE A+ AS x ; B AS y FILTER y.s > x.s OR y.v = x.v + 1 PARTITION BY k WITHIN 20 seconds",
     "guarded_ranks": f"SELECT * WHERE A AS x ; B+ AS y ; C AS z FILTER y.s >= x.s AND y.v + 8123456789012345678.5 < z.v * 8123456789012345678.5 {KEYED}",
     "guarded_maximal": f"SELECT MAX * WHERE (A AS x FILTER x.v > prev(x).v)+ ; B AS y {KEYED}",
     "guarded_parts": f"SELECT * WHERE LAST(A AS x ;[<= 5 seconds] B AS y) ; C AS z FILTER z.v > x.v {KEYED}",
@@ -102,6 +103,7 @@ BUCKETS = {
     "bucket_shared": ["match_graph", "last", "maximal", "absence"],  # queries that share their events
     "bucket_guarded": ["guarded", "guarded_count", "guarded_choice"],
     "bucket_sets": ["guarded_sets"],
+    "bucket_rows": ["guarded_rows"],
     "bucket_ranks": ["guarded_ranks"],
     "bucket_negated": ["negated", "unless"],
     "bucket_restricted": ["restricted"],

@@ -98,7 +98,7 @@ MEMBER_BITS = 3
 MOST_VALUES = 62
 """Values of a choice that is kept."""
 
-MOST_SETS = 1 << MEMBER_BITS
+MOST_SETS = 1 << 3
 """Sets whose choices one condition asks in all ways."""
 
 SLOT_BITS, PLACE_BITS = 8, 16
