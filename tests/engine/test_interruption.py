@@ -23,7 +23,8 @@ AFTER = 0.1
 def uniform(count: int, types: str = "ABCD") -> pa.Table:
     rng = np.random.default_rng(count)
     columns = [pa.array(list(types)).take(pa.array(rng.integers(0, len(types), count))), np.arange(count), rng.integers(0, 50, count)]
-    return pa.table(columns, ["type", "ts", "k"])
+    events = pa.table(columns, ["type", "ts", "k"])
+    return events.append_column("amount", events["k"].cast(pa.decimal128(38, 2)))
 
 
 LONG = {
@@ -39,11 +40,12 @@ LONG = {
     "nested strategies": ("SELECT * WHERE NXT(A ; B) ; C ; D", uniform(20_000)),
     "an absence": ("SELECT * WHERE A ; B ; C NOT FOLLOWED BY D FOR 3", uniform(20_000)),
     "keys": ("SELECT * WHERE A ; B ; C ; D PARTITION BY k", uniform(100_000)),
+    "sets of rows": ("SELECT COUNT(*) WHERE A+ AS a ; B AS b FILTER b.k > a.k OR b.type != a.type WITHIN 15 EVENTS", uniform(100_000)),
     "comparisons that exclude nothing alone": ("SELECT * WHERE A AS x ; B AS y FILTER y.k > x.k AND 0 - y.k > 0 - x.k", uniform(400_000)),
 }
 
 PYTHON = {
-    "conditions of several events": ("SELECT * WHERE A+ AS a ; B AS b FILTER b.k > a.k OR b.type < a.type LIMIT 1", uniform(3_000)),
+    "arithmetic of long decimals": ("SELECT * WHERE A AS a ; B AS b ; C AS c FILTER c.amount - a.amount > b.amount LIMIT 1", uniform(3_000)),
 }
 """What no kernel evaluates."""
 
