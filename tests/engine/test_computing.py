@@ -24,6 +24,13 @@ LEAST, GREATEST = -(2**63), 2**63 - 1
 WHOLE = (LEAST, LEAST + 1, -(2**62), -(2**53) - 1, -2, -1, 0, 1, 2, 3, 2**31, 2**53 + 1, 2**62, GREATEST - 1, GREATEST, None)
 REAL = (float("-inf"), -1.7e308, -2.5, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, 1.1, 2.5, 1e16, 1.7e308, float("inf"), float("nan"), None)
 MONEY = (*map(Decimal, ("-99.99", "-1.00", "-0.01", "0.00", "0.01", "0.50", "2.00", "99.99")), None)
+PRICES = (*map(Decimal, ("-9999999999999999.99", "-0.01", "0.00", "0.03", "1.00", "3.00", "9999999999999999.99")), None)
+AMOUNTS = (
+    *map(Decimal, ("-999999999999999999999999999999999999.99", "-92233720368547758.09", "-92233720368547758.08", "-1.00", "0.00")),
+    *map(Decimal, ("0.07", "3.00", "92233720368547758.07", "184467440737095516.16", "999999999999999999999999999999999999.99")),
+    None,
+)
+RATES = (*map(Decimal, ("-12345678901234567890.123456789012345678", "-1e-18", "0", "1e-18", "0.5", "3", "7", "99999999999999999999")), None)
 PATTERNS = {
     "two": "A AS a ; B AS b",
     "two, as they come": "A AS a ALL B AS b",
@@ -40,13 +47,23 @@ PATTERNS = {
 }
 OF_THREE = {"three", "several of three", "levels"}
 
-KINDS = {"v": "whole", "w": "real", "d": "money"}
+KINDS = {
+    "v": "whole",
+    "w": "real",
+    "d": "money",
+    "price": "of 18 digits",
+    "amount": "of 38 digits",
+    "rate": "with 18 of 38 behind the point",
+}
 CONSTANTS = {
     "v": ("0", "1", "-3", "9223372036854775807"),
     "w": ("0", "1", "-3", "9223372036854775807", "0.5", "1e300"),
     "d": ("0", "1", "0.01", "-99.99", "200"),
+    "price": ("0", "1", "0.01", "-0.333333", "19999999999999999.98"),
+    "amount": ("0", "1", "0.01", "-0.333333", "1000000000000000000000000000000000000"),
+    "rate": ("0", "1", "0.142857142857142857", "-3"),
 }
-OPERATORS = {"v": "+-*%", "w": "+-*/%", "d": "+-*"}
+OPERATORS = {"v": "+-*%", "w": "+-*/%", "d": "+-*/%", "price": "+-*/%", "amount": "+-*/%", "rate": "+-/%"}
 COMPARED = ("=", "!=", "<", "<=", ">", ">=")
 
 
@@ -58,9 +75,9 @@ def number(rng: random.Random, names: list[str], kind: str) -> str:
     cut = rng.choice([1, len(names) - 1])
     left, right = number(rng, names[:cut], kind), number(rng, names[cut:], kind)
     both = f"({left} {rng.choice(OPERATORS[kind])} {right})"
-    if kind == "d" and rng.random() < 0.5:
-        both = f"({names[0]}.d {rng.choice('+-')} {right})"
-    rounded = [f"floor({both})", f"ceil({both})"] if kind != "d" else []
+    if kind not in ("v", "w") and rng.random() < 0.5:
+        both = f"({names[0]}.{rng.choice([kind, 'v'])} {rng.choice('+-')} {right})"
+    rounded = [f"floor({both})", f"ceil({both})"]
     either = [f"coalesce({left}, {right})", f"CASE WHEN {left} < {right} THEN {right} ELSE {left} END"]
     return rng.choice([*[both] * 4, f"abs({both})", f"(-{both})", *rounded, *either])
 
@@ -96,6 +113,7 @@ def condition(rng: random.Random, names: list[str]) -> str:
             f"({text} AND {last}.w >= {first}.w OR {compared(rng, names)})",
             f"NOT ({text})",
             f"NOT ({text} AND {first}.d < {last}.d)",
+            f"({text} OR {first}.amount < {last}.amount)",
             f"({text}) = ({first}.v < {last}.v)",
             f"CASE WHEN {first}.b THEN {text} ELSE {last}.b END",
         ]
@@ -121,6 +139,9 @@ def table(rng: random.Random, length: int) -> pa.Table:
             "v": pa.array(rng.choices(whole, k=length), pa.int64()),
             "w": pa.array(rng.choices(real, k=length), pa.float64()),
             "d": pa.array(rng.choices(MONEY, k=length), pa.decimal128(4, 2)),
+            "price": pa.array(rng.choices(PRICES, k=length), pa.decimal128(18, 2)),
+            "amount": pa.array(rng.choices(AMOUNTS, k=length), pa.decimal128(38, 2)),
+            "rate": pa.array(rng.choices(RATES, k=length), pa.decimal128(38, 18)),
             "s": pa.array(rng.choices(["x", "y", None], k=length), pa.string()),
             "b": pa.array(rng.choices([True, False, None], k=length), pa.bool_()),
         }

@@ -35,7 +35,10 @@ HARD = {
 """What takes long at one event."""
 
 SETS = {
-    "NXT over sets of values": ("SELECT NXT * WHERE (A AS a ; B AS b)+ ; C AS c FILTER c.k > a.k - b.k AND b.v <= a.v + 100 WITHIN 16 EVENTS", pairs(100_000)),
+    "NXT over sets of values": (
+        "SELECT NXT * WHERE (A AS a ; B AS b)+ ; C AS c FILTER c.k > a.k - b.k AND b.v <= a.v + 100 WITHIN 16 EVENTS",
+        pairs(100_000),
+    ),
 }
 """What takes long at each of many events."""
 

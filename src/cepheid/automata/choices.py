@@ -60,7 +60,11 @@ class Choices:
             own = next(iter(variables(value)), None)
             by_variable[own] = (*by_variable.get(own, ()), value)
         text = describe_expression(correlation.condition)
-        texts = {own: ", ".join(describe_expression(localize(value)) for value in values) for own, values in by_variable.items() if own}
+        texts = {
+            own: ", ".join(dict.fromkeys(describe_expression(localize(value)) for value in values))
+            for own, values in by_variable.items()
+            if own
+        }
         return cls(
             correlation,
             by_variable,

@@ -4,18 +4,21 @@ The OPERANDS of such a condition are its largest expressions over one variable e
 computes: `registers.Computes`. No index answers this, for it may hold for any of the values kept; so it is computed for each.
 
 It is computed by STEPS over one result. What a step computes with is an operand, a constant, or the result that was pushed last; AND, OR, CASE,
-COALESCE and IN leave steps out. Here are the conditions that can be computed so, over integers (times, durations and short decimals too) and doubles;
-booleans, dates and texts are compared, passed on, and asked whether they are NULL. The others are correlations.
+COALESCE and IN leave steps out. Here are the conditions that can be computed so, over integers (times, durations and short decimals too), doubles,
+and decimals of more than MOST_DIGITS, which are WIDE: an operand is two, the HALVES of its units. Booleans, dates and texts are compared, passed on,
+and asked whether they are NULL. The others are correlations.
 """
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from cepheid.automata.correlation import variables
-from cepheid.logical.plan import Apply, Expression, Literal
+from cepheid.logical.folding import EXACT, INT64_MAX, INT64_MIN
+from cepheid.logical.plan import HALVES, Apply, Expression, Literal
 from cepheid.logical.types import FLIPPED, type_of
 from cepheid.schema import NANOSECONDS
 
@@ -35,15 +38,17 @@ MOST_PUSHED = 8
 """Results that are pushed at once."""
 
 MOST_DIGITS = 18
-"""Digits of a decimal that is computed with as a whole number."""
+"""Digits of a decimal that one word holds."""
 
 
 class Step(NamedTuple):
     """What becomes of the result so far.
 
     operator: "load", "push", one of TOGETHER or of the operators of one argument; "fit": NULL from a constant on, and up to its opposite; "jump", or
-    one of JUMPS: so many steps `ahead` are left out, always, where the result is not true, is true, is not NULL. value: the operand or constant; None
-    without one, and where it is what was `popped`. real: whether numbers are doubles.
+    one of JUMPS: so many steps `ahead` are left out, always, where the result is not true, is true, is not NULL. "high": this is the upper half of
+    what the next step computes with; "widen", "narrow": the result so far becomes wide, or a word. value: the operand or constant; None without one,
+    and where it is what was `popped`. real, wide: what numbers are, if not whole. digits: behind the point, of what is rounded or becomes a double;
+    of what is divided 1 + so many, 0: the rest is wanted.
     """
 
     operator: str
@@ -51,6 +56,8 @@ class Step(NamedTuple):
     real: bool = False
     ahead: int = 0
     popped: bool = False
+    wide: bool = False
+    digits: int = 0
 
 
 Steps = list[Step] | None
@@ -86,14 +93,43 @@ def steps(condition: Expression) -> Steps:
 
 def _chain(value: Expression) -> Steps:
     """The steps after which a value is the result."""
-    kind = type_of(value)
-    if pa.types.is_decimal(kind) and kind.precision > MOST_DIGITS:
-        return None
     if len(variables(value)) < 2:
-        return [Step("load", value, _is_real(value))] if variables(value) or isinstance(value, Literal) else None
+        return _loaded(value) if variables(value) or isinstance(value, Literal) else None
     assert isinstance(value, Apply)
     made = WAYS.get(value.operator)
     return None if made is None else made(value)
+
+
+def _loaded(value: Expression) -> list[Step]:
+    """An operand or a constant."""
+    if not _is_wide(value):
+        return [Step("load", value, _is_real(value))]
+    if not isinstance(value, Literal):
+        upper, lower = (Apply(half, (value,), pa.int64()) for half in HALVES)
+        return [Step("high", upper, wide=True), Step("load", lower, wide=True)]
+    if not isinstance(value.value, Decimal):
+        return [Step("load", Literal(None, pa.int64()), wide=True)]
+    return _with_constant("load", int(value.value.scaleb(type_of(value).scale, EXACT)), wide=True)
+
+
+def _with_constant(operator: str, number: int, *, wide: bool) -> list[Step]:
+    """An operator with a whole number."""
+    fits = INT64_MIN <= number <= INT64_MAX
+    lower = (number + (1 << 63)) % (1 << 64) - (1 << 63)
+    return [*([] if fits else [Step("high", _whole(number - lower >> 64), wide=True)]), Step(operator, _whole(lower), wide=wide)]
+
+
+def _as(value: Expression, *, wide: bool) -> Steps:
+    """The steps of a value, as a wide number where that is wanted."""
+    found = _chain(value)
+    if found is None or not wide or _is_wide(value):
+        return found
+    return [found[0]._replace(wide=True)] if _is_loaded(found) else [*found, Step("widen", wide=True)]
+
+
+def _is_loaded(found: list[Step]) -> bool:
+    """Whether steps load an operand or a constant, and do nothing else."""
+    return found[-1].operator == "load" and all(step.operator == "high" for step in found[:-1])
 
 
 def _joined(parts: Iterable[Steps]) -> Steps:
@@ -109,60 +145,80 @@ def _joined(parts: Iterable[Steps]) -> Steps:
 
 
 def _alone(value: Apply) -> Steps:
-    return _joined([_chain(value.arguments[0]), [Step(value.operator, None, _is_real(value))]]) if _is_number(value) else None
+    return (
+        _joined([_chain(value.arguments[0]), [Step(value.operator, None, _is_real(value), wide=_is_wide(value))]])
+        if _is_number(value)
+        else None
+    )
 
 
 def _rounded(value: Apply) -> Steps:
     (argument,) = value.arguments
     if pa.types.is_int64(type_of(value)):
         return _chain(argument)
-    return _alone(value) if _is_real(value) else None
+    if _is_real(value):
+        return _alone(value)
+    rounded, again = (
+        Step(value.operator, wide=True, digits=type_of(argument).scale),
+        _with_constant("*", 10 ** type_of(value).scale, wide=True),
+    )
+    return _joined([_as(argument, wide=True), [rounded], again, _fitting(value, wide=True), _narrowed(value, wide=True)])
 
 
 def _cast(value: Apply) -> Steps:
-    """Whole numbers as doubles, or as more of a finer unit or scale."""
+    """Whole numbers and decimals as doubles, or as more of a finer unit or scale."""
     (argument,) = value.arguments
     source, target = type_of(argument), type_of(value)
-    own = _chain(argument)
     if pa.types.is_int64(source) and _is_real(value):
-        return _joined([own, [Step("cast", None, real=True)]])
+        return _joined([_chain(argument), [Step("cast", None, real=True)]])
+    if pa.types.is_decimal(source) and _is_real(value):
+        return _joined([_as(argument, wide=True), [Step("cast", wide=True, digits=source.scale)]])
     if pa.types.is_decimal(target) and (pa.types.is_int64(source) or pa.types.is_decimal(source)):
-        times = 10 ** (target.scale - (0 if pa.types.is_int64(source) else source.scale))
-        return _joined([own, [Step("*", _whole(times))], _fitting(value)])
+        times, wide = 10 ** (target.scale - (0 if pa.types.is_int64(source) else source.scale)), _is_wide(value)
+        return _joined([_as(argument, wide=wide), _with_constant("*", times, wide=wide) if times > 1 else [], _fitting(value, wide=wide)])
     if any(check(source) and check(target) for check in (pa.types.is_timestamp, pa.types.is_duration)):
-        return _joined([own, [Step("*", _whole(NANOSECONDS[source.unit] // NANOSECONDS[target.unit]))]])
+        return _joined([_chain(argument), [Step("*", _whole(NANOSECONDS[source.unit] // NANOSECONDS[target.unit]))]])
     return None
 
 
 def _computed(value: Apply) -> Steps:
     if not _is_number(value):
         return None
+    wide = any(map(_is_wide, [value, *value.arguments]))
+    digits = 0
     if pa.types.is_decimal(type_of(value)):
-        scales = [type_of(argument).scale for argument in value.arguments]
-        exact = {"+": max(scales), "-": max(scales), "*": sum(scales)}.get(value.operator)
-        if exact != type_of(value).scale or (value.operator != "*" and len(set(scales)) > 1):
+        scale, scales = type_of(value).scale, [type_of(argument).scale for argument in value.arguments]
+        if value.operator == "/":
+            wide, digits = True, 1 + scale - scales[0] + scales[1]
+        elif (sum(scales) != scale) if value.operator == "*" else ({*scales} != {scale}):
             return None
-    return _joined([_with_both(value), _fitting(value)])
+    return _joined([_with_both(value, wide=wide, digits=digits), _fitting(value, wide=wide), _narrowed(value, wide=wide)])
 
 
-def _with_both(value: Apply) -> Steps:
+def _with_both(value: Apply, *, wide: bool, digits: int = 0) -> Steps:
     """Both arguments, and the operator on them; the one that is an operand or a constant needs no result of its own."""
     left, right = value.arguments
-    first, second, real = _chain(left), _chain(right), _is_real(left)
+    first, second, real = _as(left, wide=wide), _as(right, wide=wide), _is_real(left)
     operator, turned = value.operator, TOGETHER[value.operator]
     if first is None or second is None:
         return None
-    if len(second) == 1:
-        return [*first, Step(operator, second[0].value, real)]
-    if len(first) == 1:
-        return [*second, Step(turned, first[0].value, real)]
-    return [*first, Step("push", None, real), *second, Step(turned, None, real, popped=True)]
+    last = Step(turned, None, real, wide=wide, digits=digits)
+    if _is_loaded(second):
+        return [*first, *second[:-1], last._replace(operator=operator, value=second[-1].value)]
+    if _is_loaded(first):
+        return [*second, *first[:-1], last._replace(value=first[-1].value)]
+    return [*first, Step("push", None, real, wide=wide), *second, last._replace(popped=True)]
 
 
-def _fitting(value: Expression) -> list[Step]:
+def _fitting(value: Expression, *, wide: bool) -> list[Step]:
     """What makes a decimal NULL that has too many digits."""
     kind = type_of(value)
-    return [Step("fit", _whole(10**kind.precision))] if pa.types.is_decimal(kind) else []
+    return _with_constant("fit", 10**kind.precision, wide=wide) if pa.types.is_decimal(kind) else []
+
+
+def _narrowed(value: Expression, *, wide: bool) -> list[Step]:
+    """What makes a wide number a word, where its type is no wide one."""
+    return [Step("narrow", wide=True)] if wide and not _is_wide(value) else []
 
 
 def _whole(number: int) -> Literal:
@@ -174,7 +230,9 @@ def _whole(number: int) -> Literal:
 
 def _compared(value: Apply) -> Steps:
     kinds = [type_of(argument) for argument in value.arguments]
-    return None if len({kind.scale for kind in kinds if pa.types.is_decimal(kind)}) > 1 else _with_both(value)
+    if len({kind.scale for kind in kinds if pa.types.is_decimal(kind)}) > 1:
+        return None
+    return _with_both(value, wide=any(map(_is_wide, value.arguments)))
 
 
 def _jumping(value: Apply) -> Steps:
@@ -231,6 +289,12 @@ WAYS: dict[str, Callable[[Apply], Steps]] = {
 
 def _is_real(value: Expression) -> bool:
     return bool(pa.types.is_float64(type_of(value)))
+
+
+def _is_wide(value: Expression) -> bool:
+    """Whether a value is a decimal that one word may not hold."""
+    kind = type_of(value)
+    return bool(pa.types.is_decimal(kind) and kind.precision > MOST_DIGITS)
 
 
 def _is_number(value: Expression) -> bool:

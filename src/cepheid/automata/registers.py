@@ -15,11 +15,15 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from cepheid.logical.describe import describe_bounds, describe_expression
-from cepheid.logical.plan import Derived, Time
-from cepheid.logical.types import FLIPPED
+from cepheid.logical.folding import EXACT
+from cepheid.logical.plan import HALVES, Apply, Derived, Time
+from cepheid.logical.types import FLIPPED, type_of
 from cepheid.records import record
 from cepheid.schema import time_unit
 
@@ -200,7 +204,25 @@ def combinations(
         else:
             parts[value, term] = term, [(value, 0)]
     for found in itertools.product(*(rows(term) for term, _ in parts.values())):
-        yield {value: row[number] for row, (_, own) in zip(found, parts.values(), strict=True) for value, number in own}
+        yield _with_wholes({value: row[number] for row, (_, own) in zip(found, parts.values(), strict=True) for value, number in own})
+
+
+def wholes(values: Iterable[Expression]) -> dict[Expression, tuple[Expression, Expression]]:
+    """The decimals whose HALVES are among some values: the upper and the lower half of each."""
+    found = {value.arguments[0] for value in values if isinstance(value, Apply) and value.operator in HALVES}
+    upper, lower = HALVES
+    return {each: (Apply(upper, (each,), pa.int64()), Apply(lower, (each,), pa.int64())) for each in found}
+
+
+def _with_wholes(values: dict[Expression, object]) -> dict[Expression, object]:
+    """Values, and the decimals whose halves are among them."""
+    for each, halves in wholes(values).items():
+        upper, lower = (values[half] for half in halves)
+        if isinstance(upper, int) and isinstance(lower, int):
+            values[each] = Decimal((upper << 64) + lower % (1 << 64)).scaleb(-type_of(each).scale, EXACT)
+        else:
+            values[each] = None
+    return values
 
 
 def reads(part: Term | Test | None) -> frozenset[int]:

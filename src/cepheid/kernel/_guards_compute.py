@@ -8,6 +8,7 @@ except ImportError:
     from cepheid.kernel import _no_cython as cython
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_sets import choice_at, choices_of
+from cepheid.kernel._guards_wide import copied, narrowed, ordered, real_from, wide_step, widen
 
 if cython.compiled:
     from cython.cimports.libc.math import ceil, floor, fmod
@@ -57,9 +58,13 @@ def holds(
     """Whether the result of the program at `program` of `forms` is true, for the entry at w and an event.
 
     at: where the event's values stand, each with whether it is NULL. choices: where in `forms` that of each set stands, -1 for NULL. A result is
-    whole or real, as a step says; a condition is whole, and 0 where it is not true. A result that overflows is NULL, and so is that of a division by
-    zero, and what is computed with NULL.
+    whole, real or wide, as a step says; a condition is whole, and 0 where it is not true. A result that overflows is NULL, and so is that of a
+    division by zero, and what is computed with NULL. Of wide numbers (`_guards_wide`) the upper word comes one step before the lower one; it is the
+    sign where none has come. Their array has the result, the operand, room to compute, and what is pushed.
     """
+    wide: cython.ulonglong[72]
+    upper: cython.longlong = 0
+    uppers: cython.int = 0
     most: cython.longlong = 0x7FFFFFFFFFFFFFFF
     least: cython.longlong = -most - 1
     pushed: cython.longlong[8]
@@ -80,7 +85,7 @@ def holds(
     source: cython.longlong = 0
     operation: cython.longlong = 0
     if not cython.compiled:
-        pushed, pushed_reals = [0] * 8, [0.0] * 8
+        pushed, pushed_reals, wide = [0] * 8, [0.0] * 8, [0] * 72
     while k < end:
         step = forms[k]
         number = forms[k + 1]
@@ -112,6 +117,55 @@ def holds(
             lacking = 1
         else:
             other = number
+        if (step & WIDE) != 0:
+            if operation == HIGH:
+                upper = other
+                uppers = 1
+                continue
+            if source == FROM_PUSHED:
+                copied(wide, WIDE_WORDS, (4 + depth) * WIDE_WORDS)
+            elif uppers != 0:
+                widen(wide, WIDE_WORDS, upper, other)
+            else:
+                widen(wide, WIDE_WORDS, -1 if other < 0 else 0, other)
+            uppers = 0
+            if operation == LOAD:
+                copied(wide, 0, WIDE_WORDS)
+                null = lacking
+            elif operation == PUSH:
+                copied(wide, (4 + depth) * WIDE_WORDS, 0)
+                pushed_nulls &= ~(1 << depth)
+                pushed_nulls |= null << depth
+                depth += 1
+            elif operation == WIDEN:
+                widen(wide, 0, -1 if whole < 0 else 0, whole)
+            elif operation == NARROW:
+                whole = narrowed(wide, 0)
+            elif EQUAL <= operation and operation < ADD:  # noqa: PLR1716 - as C has it
+                if null != 0 or lacking != 0:
+                    whole = 0
+                else:
+                    whole = ordered(wide, 0, WIDE_WORDS)
+                    if operation == EQUAL:
+                        whole = whole == 0
+                    elif operation == DIFFERENT:
+                        whole = whole != 0
+                    elif operation == LESS:
+                        whole = whole < 0
+                    elif operation == AT_MOST:
+                        whole = whole <= 0
+                    elif operation == MORE:
+                        whole = whole > 0
+                    else:
+                        whole = whole >= 0
+                null = 0
+            elif null != 0 or (lacking != 0 and operation >= ADD and operation < CAST):
+                null = 1
+            elif operation == CAST:
+                real = real_from(wide, step >> DIGITS_BITS)
+            else:
+                null = wide_step(wide, operation, step >> DIGITS_BITS)
+            continue
         if (step & REAL) != 0:
             operand = pushed_reals[depth] if source == FROM_PUSHED else real_of(other)
         if operation == LOAD:

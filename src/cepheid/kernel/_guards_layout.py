@@ -83,7 +83,8 @@ FIELDS = (
 # beside those of its matches; what S[S_COUNTING] and S[S_ENUMERATING] say; LINK_ columns of `supports`. Of MAX: W_ a word of `work` (how many cells,
 # words of a row and of a set; where the cells, the first ones of their events, the lengths of rows, the rows and the states of each cell stand; where
 # it is free; how many states there are, and places of their table), M_ of a state (its cell, the next state of this cell and of its place, its edges,
-# the cell that its sets are beside, these), E_ of an edge. PART_ bits of what `places` says of a label, P_ a word of a node of `_guards_parts`.
+# the cell that its sets are beside, these), E_ of an edge. PART_ bits of what `places` says of a label, P_ a word of a node of `_guards_parts`. Words
+# and limbs of a wide number (`_guards_wide`).
 if not cython.compiled:
     EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE = range(7)
     EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE, EXIT_STEPS, EXIT_SETS, EXIT_GROUPS, EXIT_PART = range(7, 14)
@@ -106,12 +107,14 @@ if not cython.compiled:
     LABELS, UNMARKED, MACRO_BITS, MACROS_MASK, FORM_BITS = 0xFFFF, 0xFFFF, 16, 0xFF, 24
     REST, REST_BITS, REST_MASK = 61, 5, 31
     OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE, APART, SLOT_BITS, PLACE_BITS = 1, 2, 4, 8, 16, 28, 8, 16
-    OPERATION_MASK, REAL, SOURCE_BITS, SOURCE_MASK = 31, 32, 6, 7
+    OPERATION_MASK, REAL, SOURCE_BITS, SOURCE_MASK, WIDE, DIGITS_BITS = 31, 32, 6, 7, 512, 10
+    WIDE_WORDS, LIMBS = 6, 5
     FROM_NOTHING, FROM_PUSHED, FROM_MEMBER, FROM_SLOT, FROM_NOW = range(5)
-    LOAD, PUSH, UNLESS, IF_TRUE, IF_KNOWN, JUMP, NOT, IS_NULL = range(8)
+    LOAD, PUSH, UNLESS, IF_TRUE, IF_KNOWN, JUMP, NOT, IS_NULL, FIT = range(9)
     EQUAL, DIFFERENT, LESS, AT_MOST, MORE = range(9, 14)
     ADD, SUBTRACT, SUBTRACT_FROM, MULTIPLY, DIVIDE = range(15, 20)
     REMAINDER, REMAINDER_OF, CAST, ABSOLUTE, NEGATE, FLOOR = range(21, 27)
+    HIGH, WIDEN, NARROW = range(28, 31)
     SLOTS_MASK, HOW_BITS, HOW_MASK, COLUMN_BITS = 0xFF, 8, 7, 11
     MADE_MAX, MADE_MIN, MADE_SAME, MADE_SET, MADE_ONE, MADE_JOINED = 1, 2, 3, 4, 5, 6
     V_HASH, V_BEFORE, V_SIZE, V_VALUES = range(4)

@@ -272,7 +272,7 @@ def _prefixed(operator: str, arguments: list[str]) -> str:
         return f"-{arguments[0]}"
     if operator == "count_distinct":
         return f"count(DISTINCT {arguments[0]})"
-    if operator == "only":
+    if operator in ("only", *plan.HALVES):
         return arguments[0]
     if operator == "local_time":  # the first argument of a part of it
         return ", ".join(arguments)

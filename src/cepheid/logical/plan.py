@@ -265,6 +265,9 @@ OPERATORS: dict[str, str] = {
 }
 """Every operator and function: the meaning and the types. A bool that is NULL counts as false wherever a condition is asked for."""
 
+HALVES = ("upper_half", "lower_half")
+"""Operators that no query has: the words of a decimal in units of its scale (decimal128 -> int64). What needs two is kept as these."""
+
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and everything below it, arguments after their operator."""

@@ -294,6 +294,10 @@ def _local_time(expression: Apply, value: int, zone: str) -> int | None:
     return _int64(value + (local - instant) // dt.timedelta(seconds=1) * per_second)
 
 
+def _units(expression: Apply, value: Decimal) -> int:
+    return int(value.scaleb(expression.arguments[0].type.scale, EXACT))  # type: ignore[attr-defined]  # what has halves has a type
+
+
 VALUES: dict[str, Callable[..., Any]] = {
     "+": _arithmetic(operator.add, EXACT.add),
     "-": _arithmetic(operator.sub, EXACT.subtract),
@@ -317,5 +321,7 @@ VALUES: dict[str, Callable[..., Any]] = {
     "second": _time_part(1, 60),
     "local_time": _local_time,
     "cast": _cast,
+    "upper_half": lambda expression, value: _units(expression, value) >> 64,
+    "lower_half": lambda expression, value: (_units(expression, value) + 2**63) % 2**64 - 2**63,
 }
 """Operators that give NULL for a NULL argument: (the Apply node, values) -> value."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.logical import calendar, time_zones
-from cepheid.logical.plan import Apply, Field, Index, Literal, Time
+from cepheid.logical.plan import HALVES, Apply, Field, Index, Literal, Time
 from cepheid.records import record
 from cepheid.schema import NANOSECONDS, is_text
 
@@ -610,6 +610,23 @@ def _local_time(arguments: list[Value], node: Apply) -> Column:
     return _integer(shown, fits, value.valid)
 
 
+def of_halves(upper: Column, lower: Column, kind: pa.DataType) -> pa.Array:
+    """Decimals of these halves."""
+    words = np.stack(np.broadcast_arrays(lower.values, upper.values), axis=-1).astype(np.int64)
+    return pa.Array.from_buffers(kind, len(words), [pa.array(~lower.null()).buffers()[1], pa.py_buffer(words)])
+
+
+def _half(number: int) -> Callable[[list[Value], Apply], Column]:
+    def of(arguments: list[Value], _: Apply) -> Column:
+        (value,) = arguments
+        if isinstance(value, pa.Scalar):
+            return Column(decimal_halves(pa.array([value.as_py()], value.type))[number][0], np.array(value.is_valid))
+        value = value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+        return Column(decimal_halves(value)[number], validity(value))
+
+    return of
+
+
 OPERATIONS: Mapping[str, Callable[[list[Value], Apply], Value]] = MappingProxyType(
     {
         "and": _and,
@@ -633,6 +650,7 @@ OPERATIONS: Mapping[str, Callable[[list[Value], Apply], Value]] = MappingProxyTy
         "concat": _concat,
         "local_time": _local_time,
         **{name: _part(name) for name in calendar.PARTS},
+        **{name: _half(1 - number) for number, name in enumerate(HALVES)},
     }
 )
-"""One function per key of `plan.OPERATORS`: from the values of the arguments, and the node for its type."""
+"""One function per key of `plan.OPERATORS`, and of HALVES: from the values of the arguments, and the node for its type."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.automata.registers import Compares, Computes, Elapsed, Gathered, Holds, Kept, Now, reads, terms
+from cepheid.automata.registers import Compares, Computes, Elapsed, Gathered, Holds, Kept, Now, reads, terms, wholes
 from cepheid.engine.evaluations.uncompiled.guarded_values import COMPARISONS
-from cepheid.engine.letters.values import INTEGERS, evaluate, literal
+from cepheid.engine.letters.values import INTEGERS, evaluate, literal, of_halves
 from cepheid.logical.plan import Index
 from cepheid.logical.types import type_of
 from cepheid.records import record
@@ -141,6 +141,10 @@ class _OneEvent:
         """What the condition computes with."""
         if expression in self.own:
             return self.values.column(self.own[expression])
+        halves = wholes(self.own).get(expression)
+        if halves is not None:
+            upper, lower = (self.values.column(self.own[half]) for half in halves)
+            return of_halves(upper, lower, type_of(expression))
         return self.field(expression) if isinstance(expression, Index) else None
 
     def field(self, field: Expression) -> Any:

@@ -26,6 +26,7 @@ from cepheid.engine.letters.encoded import is_interned, is_two_words, ordered_bi
 from cepheid.logical.plan import Apply, Derived, Index, Literal, Time, walk
 from cepheid.logical.types import FLIPPED, NEGATED, type_of
 from cepheid.records import record
+from cepheid.schema import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -82,11 +83,13 @@ OPERATIONS = (
     *("load", "push", "unless", "if", "if known", "jump", "not", "is_null", "fit"),
     *("=", "!=", "<", "<=", ">", ">="),
     *("+", "-", "reversed -", "*", "/", "reversed /", "%", "reversed %", "cast", "abs", "negate", "floor", "ceil"),
+    *("high", "widen", "narrow"),
 )
 """What a step of a program does, see `computing.Step`."""
 
-REAL, SOURCE_BITS, SOURCE_MASK = 32, 6, 7
-"""Of a step the bit that says that numbers are doubles, and where it has its source, one of SOURCES, in bits."""
+REAL, SOURCE_BITS, SOURCE_MASK, WIDE, DIGITS_BITS = 32, 6, 7, 512, 10
+"""Of a step the bit that says that numbers are doubles; where it has its source, one of SOURCES, in bits; the bit that says that numbers are wide;
+and where it has the digits of a quotient, in bits."""
 
 SOURCES = ("nothing", "pushed", "member", "slot", "now", "constant")
 """What a step computes with: the number behind it is a slot, how many of the event's values come before this one, or a constant. Nothing is NULL.
@@ -661,7 +664,7 @@ def _is_ranked(program: Program) -> bool:
                 ordered.append(now)
             case Computes(condition=condition):
                 parts = (part for part in walk(condition) if isinstance(part, Apply) and part.operator in FLIPPED.keys() - {"=", "!="})
-                ordered += [part.arguments[0] for part in parts]
+                ordered += [part.arguments[0] for part in parts if is_text(type_of(part.arguments[0]))]
     return any(map(is_two_words, program.asked)) or any(map(is_interned, ordered))
 
 
@@ -738,7 +741,8 @@ def _computed(condition: Expression, operands: Mapping[Expression, Term], severa
                 source, number = "now", own.index(value)
             case Literal() as constant if constant.value is not None:
                 source, number = "constant", _constant(constant)
-        program += [OPERATIONS.index(step.operator) | REAL * step.real | SOURCES.index(source) << SOURCE_BITS, number]
+        flags = REAL * step.real | WIDE * step.wide | step.digits << DIGITS_BITS
+        program += [OPERATIONS.index(step.operator) | flags | SOURCES.index(source) << SOURCE_BITS, number]
     now, *more = own
     if len(sets) > MOST_SETS:
         raise UnknownError(f"a condition asks for choices from more than {MOST_SETS} sets")
