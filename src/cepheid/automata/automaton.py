@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cepheid.automata.alphabet import Alphabet
 from cepheid.automata.transition import by_label
@@ -97,6 +97,14 @@ class Automaton:
     def labels(self) -> tuple[Label, ...]:
         """The different labels, in an order that depends on the variables and parts alone; without parts that of `marks`."""
         return tuple(sorted({label for t in self.transitions if (label := t.label) is not None}, key=by_label))
+
+    @cached_property
+    def derived(self) -> dict[object, Any]:
+        """What evaluations make of it once, by who makes it; it is in no pickle."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "derived"}
 
     @property
     def inner(self) -> frozenset[int]:

@@ -51,6 +51,12 @@ class Facts:
         """Whether there are any."""
         return bool(self._tests)
 
+    def fresh(self) -> Facts:
+        """The same tests, for another stream."""
+        other = Facts(self._bits, self._correlations)
+        other._tests = self._tests
+        return other
+
     @property
     def letter_bits(self) -> int:
         """Bits of the letters that `joined` gives."""

@@ -144,12 +144,17 @@ class PartsChoiceRun(PartsRun, GuardedChoiceRun):
 def part_program(part: Part) -> ChoiceProgram:
     """What finds the supports that a strategy keeps of a part; raises UnknownError where the kernel of guards does not do it."""
     assert isinstance(part.rule, Strategy)
+    known: ChoiceProgram | None = part.automaton.derived.get((part_program, part.rule))
+    if known is not None:
+        return known
     if any(parts for _, parts in part.automaton.labels):
         raise UnknownError("a strategy chooses inside a part in which another one does")
     if not all(mark for mark, _ in part.automaton.labels):
         raise UnknownError("PROJECT hides events of a part of the pattern in which a strategy chooses")
     moves = (dataclasses.replace(move, mark=EVENT) if move.mark is not None else move for move in part.automaton.transitions)
-    return ChoiceProgram(dataclasses.replace(part.automaton, transitions=order(moves)), part.rule, None)
+    found = ChoiceProgram(dataclasses.replace(part.automaton, transitions=order(moves)), part.rule, None)
+    part.automaton.derived[part_program, part.rule] = found
+    return found
 
 
 def _supports_of(chunk: Chunk) -> Array:

@@ -253,6 +253,8 @@ def regions_of(regions: Regions, macro: Macro) -> Iterator[Region]:
 class GuardTables:
     """The tables of one program. Raises UnknownError where the kernel does not know what it asks, LimitError as `Regions`.
 
+    What does not depend on letters is made once for an automaton, and kept with it (`Automaton.derived`).
+
     macros: by number; 0 is the initial one, the others are in the order of their configurations, which is that in which they are asked.
     shapes: of each macro state. forms: what is asked of entries, but for the values. slots: the values that a cell keeps. tests: those that one
     region asks at most. columns: number of each value of an event. values_at, first_node: where a cell has its values and its first node. passes:
@@ -267,6 +269,24 @@ class GuardTables:
     facts: Facts
 
     def __init__(self, program: Program) -> None:
+        derived = program.automaton.derived
+        if GuardTables not in derived:
+            try:
+                self._make(program)
+                derived[GuardTables] = {**vars(self)}
+            except UnknownError as error:
+                derived[GuardTables] = str(error)
+        known = derived[GuardTables]
+        if isinstance(known, str):
+            raise UnknownError(known)
+        vars(self).update(known)
+        self.program = program
+        self.facts = self.facts.fresh()
+        self.repeats = self.regions.ambiguous or program.repeats
+        self.forget()
+
+    def _make(self, program: Program) -> None:
+        """All but the letters."""
         self.places = _places(program.automaton)
         begins = program.automaton.begins
         self.asked = program.asked if begins is None else tuple(dict.fromkeys([*program.asked, begins]))
@@ -275,7 +295,6 @@ class GuardTables:
         self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(self.asked)}
         asked, written = next(found for shared in SHARED if (found := self._looked_at(shared)) is not None)
         self._asks = asked
-        self.repeats = self.regions.ambiguous or program.repeats
         self.macros = [self.regions.initial, *sorted(asked.keys() - {self.regions.initial}, key=lambda macro: macro.configurations)]
         self.number = {macro: number for number, macro in enumerate(self.macros)}
         self.shapes = [_shapes(asked[macro]) for macro in self.macros]
@@ -303,7 +322,6 @@ class GuardTables:
         self.values_at = len(CELL) - 1 + 2 * self.tests
         self.first_node = self.values_at + self.slots
         self.node_width = len(NODE) - 1 + 2 * tested + self.carries + self.hashed
-        self.forget()
 
     def _looked_at(self, shared: int | None) -> tuple[dict[Macro, set[Ask]], dict[tuple[Macro, int], set[Source]]] | None:
         """What each macro state asks, and what its slots are written from.
