@@ -1036,7 +1036,7 @@ def test_groups_with_equal_values_are_one_cell_of_an_event() -> None:
     texts = Texts()
     rows = [Row("A", moment, 0, (0, 1, 2, None)[moment % 4]) for moment in range(300)]
     for variant in available():
-        evaluation = GuardedRun(Program(CARRYING["an equality"]), variant=variant)
+        evaluation = GuardedRun(Program(CARRYING["a difference"]), variant=variant)
         matches_of(evaluation, rows, texts=texts)
         before = cells_of(evaluation)
         for place in range(5):
@@ -1103,7 +1103,7 @@ def test_groups_that_are_over_are_not_asked_again(window: int | None, monkeypatc
     program = Program(
         carrying(short, Compares(Before(1), "=", W), begins=stores(r0=Now(T), r1=Now(W)), goes=guard(0), ends=guard(1))
         if window is None
-        else CARRYING["an equality"]
+        else CARRYING["a difference"]
     )
     texts, calls = Texts(), []
     called = GuardedRun._call

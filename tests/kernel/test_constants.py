@@ -106,6 +106,8 @@ OTHERS = {
     | {"R_TESTS": len(guarded_tables.ROW), "LEVEL_WIDTH": len(guarded_run.LEVEL), "PUSHED": guarded_run.PUSHED}
     | {f"F_{name.upper()}": place for place, name in enumerate(guarded_tables.FORM)}
     | {f"I_{name.upper()}": place for place, name in enumerate(guarded_tables.INDEX)}
+    | {f"Y_{name.upper()}": place for place, name in enumerate(guarded_tables.LAYERED)}
+    | {name: getattr(guarded_tables, name) for name in ("EARLIEST", "LATEST")}
     | {f"V_{name.upper()}": place for place, name in enumerate((*guarded_sets.SET, "values"))}
     | {
         name: getattr(guarded_tables, name)

@@ -169,6 +169,8 @@ def enter(
         words[x + N_JUMP] = -1
         if shapes[s + I_KEY] < 0:
             continue
+        if shapes[s + I_CARRIED] < 0 and words[w + C_CHILD] >= 0:  # no layer; those have no values
+            continue
         if shapes[s + I_KEY] == 0:
             found = words[first + k]
             words[first + k] = n

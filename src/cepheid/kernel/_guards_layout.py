@@ -74,12 +74,13 @@ FIELDS = (
     "several",  # ! 1: equal supports may have several names
     "says",  # ! number of the value of an event that says where it begins; -1: a match begins at its first event
     "passing",  # the greatest number of a cell that ends a match of the event at `row`, where matches are counted or chosen
+    "layers",  # ! macro states that are entered by layers
 )
 
 # Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a block, C_ of a cell, N_ of
-# a node, R_ a column of `regions`, F_ of `forms`, V_ of a set (its size is twice the number of its values, and
-# 1 where NULL is in it), L_ of `levels`; what bits of a cell's kind, a test, N_FORM and rows of `drops` say; what stands in a queue in the
-# place of a tree, and below it the bits of what a tree of an unmarked cell has first (see `push_tree`); entries of a queue that an event may need
+# a node, R_ a column of `regions`, F_ of `forms`, Y_ of `layered` (and which layers are wanted), V_ of a set (its size is twice the number of its
+# values, and 1 where NULL is in it), L_ of `levels`; what bits of a cell's kind, a test, N_FORM and rows of `drops` say; what stands in a queue in
+# the place of a tree, and below it the bits of what a tree of an unmarked cell has first (see `push_tree`); entries of a queue that an event may need
 # beside those of its matches; what S[S_COUNTING] and S[S_ENUMERATING] say; LINK_ columns of `supports`. Of MAX: W_ a word of `work` (how many cells,
 # words of a row and of a set; where the cells, the first ones of their events, the lengths of rows, the rows and the states of each cell stand; where
 # it is free; how many states there are, and places of their table), M_ of a state (its cell, the next state of this cell and of its place, its edges,
@@ -95,12 +96,16 @@ if not cython.compiled:
     )
     S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN, S_WALKED = range(30, 37)
     S_COUNTING, S_SAMPLE, S_SPREAD, S_SIZE, S_COUNTED, S_PLACES, S_TAG, S_TAGS, S_FIRST, S_PASSES, S_CARRIES = range(37, 48)
-    S_STEPS, S_MOST_STEPS, S_FRESH, S_SETS_END, S_SETS_LIMIT, S_PARTS, S_COPIED, S_HIDDEN, S_SEVERAL, S_SAYS, S_PASSING = range(48, 59)
+    S_STEPS, S_MOST_STEPS, S_FRESH, S_SETS_END, S_SETS_LIMIT, S_PARTS, S_COPIED, S_HIDDEN, S_SEVERAL, S_SAYS, S_PASSING, S_LAYERS = range(
+        48, 60
+    )
     B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
     C_POSITION, C_START, C_CHILD, C_REST, C_KIND, C_NULLS, C_BOUNDS = range(7)
     N_PREVIOUS, N_JUMP, N_BEST, N_FORM, N_ENDS = range(5)
     R_NEXT, R_KIND, R_TARGET, R_FINAL, R_FORM, R_EQUALS, R_MADE, R_LASTING, R_SETS, R_TESTS = range(10)
     F_SHAPE, F_COUNT, F_TESTS = range(3)
+    Y_MACRO, Y_SOURCE, Y_BELOW, Y_WANTED, Y_FORM, Y_OWN, Y_LIST, Y_COUNT, Y_SLOTS = range(9)
+    EARLIEST, LATEST = 1, 2
     I_TESTED, I_KEY, I_CARRIED, I_OUTER, I_SLOTS = range(5)
     L_BASE, L_SIZE, L_CURSOR, L_FRESH, L_CELL = range(5)
     LEVEL_WIDTH = 5

@@ -271,7 +271,7 @@ def find_rows(
         work[ranks + n] = rank
         work[cells + rank] = head + n
         n = highest(work, reached, n - 1)
-    if S[S_PARTS] != 0:
+    if S[S_PARTS] != 0 or S[S_LAYERS] != 0:
         rank_cells(words, work, data, mask, width, head, ranks, cells, count)
     size = (count >> 5) + 1
     row = rows + (count + 1) * size  # four rows more, to work with, one of the cells that supports have, and a first state of each cell

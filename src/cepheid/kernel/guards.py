@@ -5,9 +5,9 @@ One source that Cython compiles and CPython also runs as it is; `cepheid.engine.
 `cepheid.kernel.match`). docs/theory/guards-kernel.md says how it works, with an example; docs/decisions/0004-guards.md says why.
 
 Its rooms, by the life of an event: `run` here skips, and makes room, also by `_guards_free`; `_guards_ask` finds what an event goes on from, in
-lists (`_guards_lists`) that are found by equal values (`_guards_hash`); `_guards_enter` puts its cells there; `_guards_give` gives matches, counted
-or compared by `_guards_count`, or found by `_guards_maximal`. `_guards_parts` is for strategies inside the pattern. `_guards_layout` names all
-words.
+lists (`_guards_lists`) that are found by equal values (`_guards_hash`), and made before where they come from layers (`_guards_layers`);
+`_guards_enter` puts its cells there; `_guards_give` gives matches, counted or compared by `_guards_count`, or found by `_guards_maximal`.
+`_guards_parts` is for strategies inside the pattern. `_guards_layout` names all words.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from cepheid.kernel._guards_enter import enter_all, keep_values, sets_of
 from cepheid.kernel._guards_free import free_cells
 from cepheid.kernel._guards_give import begin_giving, give
 from cepheid.kernel._guards_hash import make_table
+from cepheid.kernel._guards_layers import make_groups
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import shorten
 from cepheid.kernel._guards_parts import end_part, next_chosen
@@ -183,6 +184,7 @@ def run(
     regions: cython.const[cython.longlong][::1],
     operands: cython.const[cython.int][::1],
     shapes: cython.const[cython.int][::1],
+    layered: cython.const[cython.int][::1],
     forms: cython.const[cython.longlong][::1],
     sets: cython.longlong[::1],
     buckets: cython.longlong[::1],
@@ -214,7 +216,8 @@ def run(
     operands: lists of values, by number in `columns`: those that are asked to be equal, and a number and as many that become slots.
     operands that are less than 0: -1 - what is made of a slot that is carried: its number, how (MADE_), and the number of the value of the event.
     shapes: (macro state * shapes + index) * shape_width: by columns I_: how many slots are tested, how many are the key (-1: no such index), how many
-    of these, the last, are carried, the index by the others alone, then the key, then those tested.
+    of these, the last, are carried (-1: it has layers), the index by the others alone, then the key, then those tested.
+    layered: by columns Y_ (stride Y_SLOTS + slots), see `_guards_layers`; the event of a region without a list of equal values (-1) is a layer.
     forms: by columns F_ (form * form_width): index, number of tests, and for each whether it wants values OUTSIDE of its bounds, and NULLS, its slot,
     and the place of this slot among those that the index has tested. Behind them stand sets of values, then programs; sets: the same array.
     buckets: the last set that was made, by hash.
@@ -289,6 +292,7 @@ def run(
     child: cython.longlong = 0
     start: cython.longlong = 0
     more: cython.longlong = 0  # room that the groups of the event at `i` need beside `cells_of`
+    lacking: cython.longlong = 0  # room that the groups need that it asks for, and that are not made yet
     groups: cython.Py_ssize_t = 0
     group: cython.Py_ssize_t = 0
     at: cython.Py_ssize_t = 0
@@ -368,7 +372,7 @@ def run(
             if c < 0:
                 rc = EXIT_LETTER
                 break
-            if budget < 0 and more == 0:
+            if budget < 0 and more == 0 and lacking == 0:
                 rc = EXIT_PAUSE
                 break
             budget -= 2 + S[S_WALKED]
@@ -386,7 +390,7 @@ def run(
             tail = words[line + D_TAIL]
             mask = words[line + D_MASK]
             data = b + words[line + D_DATA]
-            full = full_ring(words, b, directory, line, width, oldest, words[b + B_GREATEST + macros], cells_of[c] + more, timed)
+            full = full_ring(words, b, directory, line, width, oldest, words[b + B_GREATEST + macros], cells_of[c] + more + lacking, timed)
             head = words[line + D_HEAD]
             if full == 1 and S[S_PASSES] != 0:
                 if order.shape[0] <= mask:
@@ -405,12 +409,44 @@ def run(
                 line = directory + 4
                 words[b + B_TABLED] = -1
                 continue
-            if room < cells_of[c] + more:
+            if room < cells_of[c] + more + lacking:
                 rc = EXIT_STACK
-                argument = cells_of[c] + more
+                argument = cells_of[c] + more + lacking
                 break
             if beside != 0 and words[b + B_TABLED] != mask:
                 make_table(S, words, shapes, key, line, b)
+            event = i * event_words
+            # ------------------------------------------------------------------------------------------------ layers
+            if S[S_LAYERS] != 0:
+                lacking = make_groups(
+                    S,
+                    words,
+                    values,
+                    columns,
+                    first_of,
+                    regions,
+                    operands,
+                    shapes,
+                    forms,
+                    layered,
+                    key,
+                    order,
+                    levels,
+                    queue,
+                    line,
+                    b,
+                    c,
+                    event,
+                    oldest,
+                    cells_of[c] + more,
+                )
+                tail = words[line + D_TAIL]
+                if lacking < 0:
+                    rc = EXIT_PAUSE if lacking == -1 else EXIT_STACK
+                    S[S_WALKED] = 0
+                    break
+                if lacking > 0:
+                    continue
             # ------------------------------------------------------------------------------------------------ ask
             made = 0
             outputs = 0
@@ -420,7 +456,6 @@ def run(
             linked = 0
             granted = more
             more = 0
-            event = i * event_words
             left = live & stirs[c]
             q = 0
             while left != 0:
@@ -457,6 +492,9 @@ def run(
                                 continue
                     if q == 0:
                         begins = 1
+                    elif regions[r + R_EQUALS] < 0:
+                        queue[0] = words[b + B_GREATEST + q]
+                        queue[2] = -1
                     else:
                         groups = ask(
                             S,
@@ -553,6 +591,8 @@ def run(
                             ):
                                 rc = EXIT_SETS
                                 break
+                            if regions[r + R_EQUALS] < 0:  # a layer has no values
+                                words[w + C_NULLS] = -1
                     if rc != 0:
                         break
                     if says >= 0:

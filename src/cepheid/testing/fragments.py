@@ -37,6 +37,7 @@ FRAGMENTS: Mapping[str, QueryFragment] = MappingProxyType(
         "guards": COMPARING,
         "computed conditions": generators.COMPUTING,
         "lag and guards": dataclasses.replace(COMPARING, lag=True),
+        "values carried over events": generators.CARRYING,
         "order of texts and long decimals": generators.ORDERED,
         "strategies around guards": CHOOSING,
         "negation around guards": generators.CONTRADICTING,

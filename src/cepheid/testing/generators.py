@@ -277,6 +277,15 @@ CHOOSING = dataclasses.replace(COMPARING, operators=(*COMPARING.operators, ("sel
 CONTRADICTING = dataclasses.replace(CHOOSING, operators=(*CHOOSING.operators, ("conjunction", 4), ("unless", 4), ("without", 5)))
 """The same with conjunction and negation, of and around patterns that compare events."""
 
+CARRYING = dataclasses.replace(
+    COMPARING,
+    operators=(("carried", 12), ("sequence", 2), ("either", 2), ("iterate", 1), ("filter", 2), ("select", 1), ("project", 1), ("named", 1)),
+    strategies=("", "", "NXT", "LAST", "MAX"),
+    windows=("", "time", "events", "events", "both"),
+    depth=2,
+)
+"""Values that are kept over events which ask nothing of them."""
+
 RESTRICTING = QueryFragment(
     operators=(
         ("atom", 3),
@@ -588,6 +597,29 @@ class QueryGenerator:
         text = items[0] + "".join(f" {self._link((';', ':'))} {item}" for item in items[1:])
         binds = NONE.union(*(piece.binds for piece, free in zip(pieces, absent, strict=True) if not free))
         return dataclasses.replace(_together(text, pieces), binds=binds, loose=True)
+
+    def carried(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
+        """A chain whose last event is equal to its first, and to one behind that now and then; what is between asks nothing of them."""
+        random = self.random
+        first, last, other = random.sample(NAMES, 3)
+        kinds = [*self.types, *self.types, "ANY"]
+        forms = ["{0}", "{0}", "{0}", "{0}", "({0} OR {1})", f"({{0}} OR {{1}} AS {other})", "({0} FILTER {0}.v > 0)", "{0}+", "{0}{{1,2}}"]
+        middle = [random.choice(forms).format(random.choice(kinds), random.choice(kinds)) for _ in range(random.randint(1, 3))]
+        items = [random.choice(kinds) + f" AS {first}", *middle, random.choice(kinds) + f" AS {last}"]
+        shows = {first, last}
+        conditions = [
+            f"{last}.{attribute} = {first}.{attribute}" for attribute in random.sample(("k", "v", "s", "b"), random.choice((1, 1, 1, 2)))
+        ]
+        if random.random() < 0.2:
+            conditions.append(f"{last}.w {random.choice(['<', '>', '!='])} {first}.w")
+        if random.random() < 0.4:
+            items.insert(random.randint(1, 3), random.choice(kinds) + f" AS {other}")
+            shows.add(other)
+            conditions += [f"{other}.{random.choice('kv')} {random.choice('==<')} {first}.k"] * (random.random() < 0.5)
+        if depth > 0 and random.random() < 0.2:
+            items.append(self.pattern(0, outer).item)
+        text = items[0] + "".join(f" {self._link((';',) * 12 + (':',))} {item}" for item in items[1:])
+        return GeneratedPattern(f"({text}) FILTER {' AND '.join(conditions)}", frozenset(shows), frozenset(shows))
 
     def either(self, depth: int, outer: frozenset[str]) -> GeneratedPattern:
         """OR."""
@@ -901,7 +933,7 @@ def _together(text: str, pieces: Sequence[GeneratedPattern]) -> GeneratedPattern
 PATTERNS: dict[str, Callable[[QueryGenerator, int, frozenset[str]], GeneratedPattern]] = {
     name: getattr(QueryGenerator, name)
     for name in (
-        "atom", "named", "sequence", "adjacent", "chain", "gap", "without", "then", "optional", "either", "both", "conjunction", "iterate",
+        "atom", "named", "sequence", "adjacent", "chain", "gap", "without", "then", "carried", "optional", "either", "both", "conjunction", "iterate",
         "iterate_adjacent", "iterate_gap", "counted", "filter", "project", "strict", "select", "within", "unless",
     )
 }  # fmt: skip

@@ -16,6 +16,7 @@ import numpy as np
 
 from cepheid.automata.registers import Before, Elapsed, Now, Store
 from cepheid.engine.evaluations.guards.guarded_run import CHOSEN, MAXIMAL, GuardedRun
+from cepheid.engine.evaluations.guards.guarded_tables import EARLIEST, LATEST
 from cepheid.engine.evaluations.uncompiled import guarded_maximal
 from cepheid.language.syntax import Strategy
 
@@ -50,6 +51,9 @@ class GuardedChoiceRun(GuardedRun):
         super().__init__(program, sizes=sizes, **bounds)
         self.mends |= {"steps": "_mend_steps"}
         self._set("first", program.strategy is Strategy.NXT)
+        if self._counting == CHOSEN and not self._get("hidden"):
+            # Of two matches that differ in one layer alone the better one has the first, or the last of them.
+            self._layered = self.tables.layer_table(EARLIEST if program.strategy is Strategy.NXT else LATEST)
         self._set("most_steps", guarded_maximal.MAXIMAL_LIMIT)
 
     def _begin(self, events: Events) -> Array:

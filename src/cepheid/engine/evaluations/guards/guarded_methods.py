@@ -70,6 +70,7 @@ HASHED = "by equality: O(1)"
 CARRIED = (
     "for each group of values that is kept for a later comparison: O(g), O(g log g) where starts come out of order, g = such groups alive"
 )
+LAYERS = "where an event moves all groups and asks nothing of them: O(1), and later O(log n) for each such event in the groups that are asked for"
 SETS = f"sets of values are kept, of n values up to 2^n, and {SETS_LIMIT:,} at one event at most"
 UNMARKED = "each group alive, at events that PROJECT hides or that a neighbour must follow: O(g)"
 
@@ -93,7 +94,9 @@ class _Guards(Method):
         lines += map(_refused, terms.program.automaton.negated)
         if not asked.complete:
             lines.append(f"as far as {LOOKED_AT} macro states, and {MOST_COMBINED:,} combinations of conditions at each, show")
-        state = terms.state("marked events x groups that each goes on from" if CARRIED in asked.updates else "marked events")
+        state = terms.state(
+            "marked events x groups that each goes on from" if {CARRIED, LAYERS} & asked.updates.keys() else "marked events"
+        )
         delay = self._delay(terms)
         if asked.several and unknown is None:
             delay += "; where several comparisons are asked at one event, O(n) at worst"
@@ -303,7 +306,9 @@ class _Asked:
         self._costs = COMPILED_UPDATES if compiled else UPDATES
         self._answers = COMPILED_ANSWERS if compiled else ANSWERS
         self._alphabet = program.automaton.alphabet
-        regions = GuardTables(program).regions if compiled else Regions(program.automaton)
+        tables = GuardTables(program) if compiled else None
+        regions = Regions(program.automaton) if tables is None else tables.regions
+        self._layered = {} if tables is None else tables.layered
         self.updates: dict[str, None] = {}
         self.answers: dict[str, None] = {}
         self.several = False
@@ -329,6 +334,13 @@ class _Asked:
             for region in regions_of(regions, macro):
                 if region.label is None:
                     self.updates.setdefault(UNMARKED)
+                elif any(target in self._layered for target, _ in region.targets):
+                    self.updates.setdefault(LAYERS)
+                    for slot in sorted({slot for term in region.made for slot in reads(term)}):
+                        name = self._names(macro)[slot]
+                        self.answers.setdefault(
+                            f"({name}) is kept over events that ask nothing of it: they enter a group once it is asked for"
+                        )
                 elif macro is not regions.initial:
                     plural = regions.several(macro) if self._compiled else regions.plural(macro)
                     self._ask(Question(region, plural=plural), self._names(macro), plural if self._compiled else frozenset())

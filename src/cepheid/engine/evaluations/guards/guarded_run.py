@@ -24,6 +24,7 @@ from cepheid.engine.evaluations.guards.guarded_sets import FIRST_ROOM, Sets, str
 from cepheid.engine.evaluations.guards.guarded_tables import (
     APART,
     CELL,
+    EVERY,
     FORM_BITS,
     MACRO_BITS,
     MACROS_MASK,
@@ -141,10 +142,12 @@ class GuardedRun(BlockRun):
         }
         self._flatten()
         self._shapes = tables.shape_table
+        self._layered = tables.layer_table(EVERY)
         self._sets = Sets(tables.form_table, tables.program_table, room=sizes.sets if any(tables.sets) else 0)
         self._ranks = Ranks([value for value in program.asked if is_interned(value)] if tables.ranked else [])
         self._lacked = (0, 0)
-        self._key: Array = np.zeros(1 + max(tables.shape_width, tables.slots), np.int64)
+        # Behind what it is made in: the values of a group, and of those that it goes on from.
+        self._key: Array = np.zeros(1 + max(tables.shape_width, tables.slots) + (1 + len(tables.layered)) * tables.slots, np.int64)
         self._order: Array = np.zeros(4, np.int64)
         self._levels: Array = np.zeros(len(LEVEL) * sizes.levels, np.int64)
         self._queue: Array = np.zeros(3 * sizes.queue, np.int64)
@@ -185,7 +188,8 @@ class GuardedRun(BlockRun):
             "carries": tables.carries,
             "parts": len(program.automaton.parts) > 0,
             "hidden": hidden,
-            "several": len(program.automaton.parts) > 0 or hidden > 0,
+            "several": len(program.automaton.parts) > 0 or hidden > 0 or len(tables.layered) > 0,
+            "layers": len(tables.layered),
             "says": -1 if program.automaton.begins is None else tables.columns[program.automaton.begins],
             "counting": self._counting if sample is None else CHOICE,
             "sample": sample or 0,
@@ -200,8 +204,9 @@ class GuardedRun(BlockRun):
         macros, shapes = len(self.tables.macros), self.tables.most_shapes
         width = self.tables.first_node + self.tables.node_width * shapes
         words = (*HEADER, 1, -1, *(-1,) * macros, *(0,) * macros, *(-1,) * (macros * shapes))
-        # Copies are of earlier events than the cells around them.
-        cells = Ring(width, dated=not self.program.automaton.parts, beside=int(self.tables.hashed))
+        # Copies, and what is made of layers, are of earlier events than the cells around them.
+        dated = not (self.program.automaton.parts or self.tables.layered)
+        cells = Ring(width, dated=dated, beside=int(self.tables.hashed))
         return BlockLayout(words, (STARTS, cells), kept=KEPT)
 
     # ------------------------------------------------------------------------------------------------ what users of it see
@@ -272,6 +277,7 @@ class GuardedRun(BlockRun):
             tables.rows,
             tables.operands,
             self._shapes,
+            self._layered,
             self._sets.words,
             self._sets.buckets,
         )
@@ -300,6 +306,7 @@ class GuardedRun(BlockRun):
             self._rows,
             tables.operands,
             self._shapes,
+            self._layered,
             self._sets.words,
             self._sets.words,
             self._sets.buckets,

@@ -20,6 +20,7 @@ from cepheid.automata.registers import Before, Compares, Computes, Each, Elapsed
 from cepheid.automata.transform import cubes
 from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, SHOWN
 from cepheid.engine.evaluations.guards.guarded_facts import Facts
+from cepheid.engine.evaluations.guards.guarded_layers import Move, layered
 from cepheid.engine.evaluations.uncompiled.guarded_indexes import ALL, ORDER, Question
 from cepheid.engine.evaluations.uncompiled.guarded_values import plain_constant
 from cepheid.engine.letters.encoded import is_interned, is_two_words, ordered_bits
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
 
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.program import Program
-    from cepheid.automata.regions import Macro, Region
+    from cepheid.automata.regions import Macro, Region, Step
     from cepheid.automata.registers import Term
+    from cepheid.engine.evaluations.guards.guarded_layers import Layered
     from cepheid.logical.plan import Expression, Interval
 
 Array = np.ndarray[Any, Any]
@@ -142,7 +144,15 @@ FORM = ("shape", "count", "tests")
 
 INDEX = ("tested", "key", "carried", "outer", "slots")
 """The columns of an index: how many slots are tested; how many are its key (-1: there is no such index), and how many of these, the last ones, are
-carried; the index by the others alone; then the slots of the key, and those that are tested."""
+carried (-1: it has layers); the index by the others alone; then the slots of the key, and those that are tested."""
+
+LAYERED = ("macro", "source", "below", "wanted", "form", "own", "list", "count", "slots")
+"""The columns of a macro state with layers (see `guarded_layers`): its number, that of its source, the row of this one here (-1: it has none); which
+layers are wanted; the form of what its entries go on from, its index by equal values, and that of its layers; how many slots it has, and of each the
+slot of the source."""
+
+EVERY, EARLIEST, LATEST = range(3)
+"""Which layers a group wants: each; of those with the same entries of the source before them the first, or of all the last."""
 
 
 class Shape(NamedTuple):
@@ -176,20 +186,27 @@ class Test(NamedTuple):
         return bool(self.flags & APART)
 
 
+LAYERS = Shape((), ())
+"""The index of the layers of a macro state that is entered by them, which has no other without a key."""
+
+
 @record
 class Ask:
     """What a region asks of a macro state's entries: equal: the slots that are equal to these values of the event. tests: of others.
 
-    carried: the slots that entries of the region keep.
+    carried: the slots that entries of the region keep. layered: the event is a layer, see `guarded_layers`.
     """
 
     equal: tuple[tuple[int, Expression], ...]
     tests: tuple[Test, ...]
     carried: tuple[int, ...] = ()
+    layered: bool = False
 
     @property
     def shape(self) -> Shape:
         """The index that answers."""
+        if self.layered:
+            return Shape(self.carried, ())
         return Shape(
             tuple(slot for slot, _ in self.equal), tuple(sorted({test.slot for test in self.tests if not test.apart})), self.carried
         )
@@ -237,6 +254,13 @@ class RepeatsError(UnknownError):
 
 def regions_of(regions: Regions, macro: Macro) -> Iterator[Region]:
     """The regions of a macro state at all letters, but for those of groups that stay as they are. Raises UnknownError past MOST_COMBINED."""
+    for step in _steps(regions, macro):
+        yield from step.marked
+        yield from step.unmarked or ()
+
+
+def _steps(regions: Regions, macro: Macro) -> Iterator[Step]:
+    """What the groups of a macro state do at all letters; those of the initial one never end."""
     run = regions.automaton.alphabet.mask(Scope.RUN)
     moves = [move for state, _ in macro.configurations for move in regions.automaton.outgoing[state]]
     effects = [(move.source, move.target, move.label, move.writes, move.requires & run, move.forbids & run) for move in moves]
@@ -245,9 +269,7 @@ def regions_of(regions: Regions, macro: Macro) -> Iterator[Region]:
         if number == MOST_COMBINED:
             raise UnknownError(f"more than {MOST_COMBINED:,} combinations of conditions decide how a partial match goes on")
         step = regions.step(macro, requires)
-        yield from step.marked
-        if macro is not regions.initial:
-            yield from step.unmarked or ()
+        yield step if macro is not regions.initial else dataclasses.replace(step, unmarked=None)
 
 
 class GuardTables:
@@ -261,10 +283,11 @@ class GuardTables:
     whether unmarked moves make cells. places: where there are parts, of each label (see PART_BITS). repeats: whether a match may be found in several
     ways. ranked: whether `Ranks` makes words for texts and decimals of two words. sets: of each macro state the slots that hold sets. interned: of
     each those that hold texts or decimals of two words, with which values of a choice these are. asked: the values of an event that
-    are read. Where any event may say where a match begins, places says of each label whether its events do.
+    are read. Where any event may say where a match begins, places says of each label whether its events do. layered: see `guarded_layers`.
     """
 
     passes: bool
+    layered: Mapping[Macro, Layered]
     regions: Regions
     facts: Facts
 
@@ -331,29 +354,50 @@ class GuardTables:
         self.regions = Regions(self.program.automaton, shared)
         self.facts = Facts(self.program.bits, self.program.automaton.alphabet.correlations)
         self.passes, looked_at = False, 0
-        asked: dict[Macro, set[Ask]] = {}
+        looked: dict[Macro, list[tuple[Move, Ask]]] = {}
         written: dict[tuple[Macro, int], set[Source]] = {}
+        ended: set[Macro] = set()
         todo = [self.regions.initial]
         while todo:
             macro = todo.pop()
-            if macro in asked:
+            if macro in looked:
                 continue
-            asked[macro] = set()
-            for region in regions_of(self.regions, macro):
-                looked_at += 1
-                if self.regions.ambiguous and shared != SHARED[-1] and (looked_at > MOST_REGIONS or len(asked) > MACROS):
-                    return None
-                ask = self._ask(macro, region)
-                if ask is not None:
-                    asked[macro].add(ask)
-                self.passes |= region.label is None and ask is not None and bool(region.targets)
-                for target, places in region.targets:
-                    for slot, value in enumerate(_values(region, places, ask, self.regions.several(macro))):
-                        written.setdefault((target, slot), set()).update(_sources(macro, value))
-                    todo.append(target)
-            if len(asked) > MACROS:
+            looked[macro] = []
+            for step in _steps(self.regions, macro):
+                ended |= {macro} if step.unmarked is not None else set()
+                for region in (*step.marked, *(step.unmarked or ())):
+                    looked_at += 1
+                    if self.regions.ambiguous and shared != SHARED[-1] and (looked_at > MOST_REGIONS or len(looked) > MACROS):
+                        return None
+                    ask = self._ask(macro, region)
+                    if ask is not None:
+                        looked[macro].append((self._move(macro, region, ask), ask))
+                    self.passes |= region.label is None and ask is not None and bool(region.targets)
+                    for target, places in region.targets:
+                        for slot, value in enumerate(_values(region, places, ask, self.regions.several(macro))):
+                            written.setdefault((target, slot), set()).update(_sources(macro, value))
+                        todo.append(target)
+            if len(looked) > MACROS:
                 raise UnknownError(f"it has more than {MACROS} macro states")
+        simple = not (self.passes or self.program.automaton.parts or self.program.automaton.begins is not None)
+        self.layered = layered([move for own in looked.values() for move, _ in own] if simple else [], ended)
+        asked = {macro: {self._as_layer(ask, move.targets) for move, ask in own} for macro, own in looked.items()}
+        for macro in self.layered:
+            asked[macro].add(Ask((), ()))  # the list of its layers
         return asked, written
+
+    def _move(self, macro: Macro, region: Region, ask: Ask) -> Move:
+        """What decides whether the event of a region is a layer."""
+        several, kept = self.regions.several(macro), None
+        if region.label is not None and not (region.final or ask.equal or ask.tests) and len(region.targets) == 1 and macro.slots:
+            values = tuple(_values(region, region.targets[0][1], ask, several))
+            if all(isinstance(value, int) and value not in several for value in values):
+                kept = tuple(value for value in values if isinstance(value, int))
+        return Move(macro, tuple(target for target, _ in region.targets), frozenset(dict(ask.equal)), kept, bool(ask.carried))
+
+    def _as_layer(self, ask: Ask, targets: Iterable[Macro]) -> Ask:
+        """What a region with these targets asks, where its event is a layer if they are entered so."""
+        return dataclasses.replace(ask, layered=True) if any(target in self.layered for target in targets) else ask
 
     def _ask(self, macro: Macro, region: Region) -> Ask | None:
         """What a region asks; None where nothing can be such."""
@@ -439,8 +483,11 @@ class GuardTables:
         ask = self._ask(macro, region)
         if ask is None:
             return
+        ask = self._as_layer(ask, (target for target, _ in region.targets))
         if macro is self.regions.initial:
             form, equals = 0, 0
+        elif ask.layered:
+            form, equals = self.forms.index(self._form(macro, ask)), -1
         else:
             form = self.forms.index(self._form(macro, ask))
             equals = self._operands(tuple(self.columns[value] for _, value in ask.equal))
@@ -452,7 +499,7 @@ class GuardTables:
             yield region.label | form << FORM_BITS, -1, True, form, equals, self._operands((0,)), lasting, 0, *tests
         for each, places in region.targets:
             target = self.number[each]
-            made = tuple(map(self._made, _values(region, places, ask, self.regions.several(macro))))
+            made = () if ask.layered else tuple(map(self._made, _values(region, places, ask, self.regions.several(macro))))
             sets = int(np.bitwise_or.reduce(np.int64(1) << np.array(self.sets[target], np.int64)))
             kind = (UNMARKED if region.label is None else region.label) | target + 1 << MACRO_BITS
             yield kind | form << FORM_BITS, target, final, form, equals, self._operands((len(made), *made)), lasting, sets, *tests
@@ -516,8 +563,26 @@ class GuardTables:
         for number, shapes in enumerate(self.shapes):
             for place, shape in enumerate(shapes):
                 key = (*shape.equals, *shape.carried)
-                line = (len(shape.slots), len(key), len(shape.carried), outer[number, place], *key, *shape.slots)
+                carried = -1 if shape == LAYERS and self.macros[number] in self.layered else len(shape.carried)
+                line = (len(shape.slots), len(key), carried, outer[number, place], *key, *shape.slots)
                 table[number, place, : len(line)] = line
+        return table.reshape(-1)
+
+    def layer_table(self, wanted: int) -> Array:
+        """The macro states with layers, as the kernel reads them (int32). wanted: which layers."""
+        table: Array = np.full((len(self.layered), len(LAYERED) - 1 + self.slots), -1, np.int32)
+        ordered = [macro for macro in self.macros if macro in self.layered]
+        sources = {own.source for own in self.layered.values()}
+        for row, macro in enumerate(ordered):
+            number, source, slots = self.number[macro], self.layered[macro].source, self.layered[macro].slots
+            shapes, every = self.shapes[number], tuple(range(macro.slots))
+            below = ordered.index(source) if source in self.layered else -1
+            form = self.forms.index(self._form(source, Ask((), (), tuple(sorted(slots)), layered=True)))
+            own = next(place for place, shape in enumerate(shapes) if shape.equals == every)
+            # What goes on from it may want one that was the last before others came.
+            own_wanted = EVERY if wanted == LATEST and macro in sources else wanted
+            line = (number, self.number[source], below, own_wanted, form, own, shapes.index(LAYERS), len(slots), *slots)
+            table[row, : len(line)] = line
         return table.reshape(-1)
 
     @property
