@@ -656,7 +656,7 @@ def test_steps_grow_by_logarithms_where_starts_come_out_of_order() -> None:
 # --------------------------------------------------------------------------------------------------------------------- promises
 
 
-def carried() -> Automaton:
+def carried(operator: str = "!=") -> Automaton:
     """`A ; B ; C`, where C is compared with A."""
     moves = [
         Transition(0, 1, A, X, writes=stores(r0=Now(V))),
@@ -665,7 +665,7 @@ def carried() -> Automaton:
         Transition(2, 2),
         Transition(2, 3, C | guard(0), Z),
     ]
-    return automaton_of(moves, Compares(Before(0), "=", V))
+    return automaton_of(moves, Compares(Before(0), operator, V))
 
 
 def several() -> Automaton:
@@ -683,17 +683,18 @@ PROMISES = {
     "equality": "by equality: O(1)",
     "greater": "by one comparison: O(log n)",
     "carried": "for each group of values that is kept for a later comparison: O(g)",
+    "layers": "where an event moves all groups and asks nothing of them: O(1), and later O(log n)",
     "several": "by several comparisons: O(log n) where one of them decides, O(n) at worst",
 }
 
 
 @pytest.mark.parametrize("name", PROMISES)
 def test_what_is_promised_goes_by_the_indexes(name: str) -> None:
-    automaton = {"carried": carried, "several": several}.get(name, lambda: GROWTH[name][0])()
+    automaton = {"carried": carried, "layers": lambda: carried("="), "several": several}.get(name, lambda: GROWTH[name][0])()
     promised = GuardedMethod().guarantee(Terms(Program(automaton), window=5))
     assert PROMISES[name] in promised.update
     assert "as far as" not in promised.update
-    assert ("groups" in promised.state) == (name == "carried")
+    assert ("groups" in promised.state) == (name in {"carried", "layers"})
     assert promised.state.endswith("within the window)")
     worse = "; where several comparisons are asked at one event, O(n) at worst" if name == "several" else ""
     assert promised.delay == f"output-linear, times O(log n) per event of a match{worse}"
