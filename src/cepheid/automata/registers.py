@@ -209,7 +209,7 @@ def combinations(
 
 def wholes(values: Iterable[Expression]) -> dict[Expression, tuple[Expression, Expression]]:
     """The decimals whose HALVES are among some values: the upper and the lower half of each."""
-    found = {value.arguments[0] for value in values if isinstance(value, Apply) and value.operator in HALVES}
+    found = dict.fromkeys(value.arguments[0] for value in values if isinstance(value, Apply) and value.operator in HALVES)
     upper, lower = HALVES
     return {each: (Apply(upper, (each,), pa.int64()), Apply(lower, (each,), pa.int64())) for each in found}
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from cepheid.automata.registers import wholes
 from cepheid.engine.letters.predicates import NARROW, BatchRows
 from cepheid.engine.letters.values import DECIMALS, INT64_MAX, INT64_MIN, Column, decimal_halves, evaluate, plain, read
 from cepheid.engine.letters.words import are_letters
@@ -269,6 +270,11 @@ class ValueLayout:
     values: tuple[Expression, ...]
 
     @cached_property
+    def halved(self) -> tuple[Expression, ...]:
+        """The decimals of which halves are among them."""
+        return tuple(wholes(self.values))
+
+    @cached_property
     def places(self) -> Mapping[Expression, slice]:
         """The words of each value."""
         stops = list(itertools.accumulate(2 if is_two_words(value) else 1 for value in self.values))
@@ -405,10 +411,11 @@ class _Positioned(BatchRows):
     """A batch whose positions are known."""
 
     positions: Array
+    made: Mapping[Expression, Any]
 
     def known(self, expression: Expression) -> Any | None:
-        """The positions, for an Index."""
-        return Column(self.positions) if isinstance(expression, Index) else None
+        """The positions, for an Index; and what has been made."""
+        return Column(self.positions) if isinstance(expression, Index) else self.made.get(expression) if self.made else None
 
 
 class ValueReader:
@@ -452,7 +459,8 @@ class ValueReader:
         for batch in arrays if self._columns else [{}]:
             length = len(batch[self._columns[0]]) if batch else events.num_rows
             rows = _Positioned(self._schema, batch, length)
-            rows.positions = places[start : start + length]
+            rows.positions, rows.made = places[start : start + length], {}
+            rows.made = {value: evaluate(value, rows) for value in self.layout.halved}
             null |= self._encode([evaluate(value, rows) for value in self.layout.values], out[start : start + length])
             start += length
         return null

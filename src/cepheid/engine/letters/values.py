@@ -440,11 +440,11 @@ def _arithmetic(name: str) -> Callable[[list[Value], Apply], Value]:
 
 def _exact(name: str, arguments: list[Value], kind: pa.DataType) -> Value:
     """Decimal arithmetic: exact, then rounded half up to the type's scale; one Python Decimal at a time (microseconds) where Arrow is not exact."""
-    if name in ARROW:
+    for made in (pa.decimal128, pa.decimal256) if name in ARROW else ():
         try:
-            return ARROW[name](*arguments).cast(kind)
+            return _fitted(ARROW[name](*(each.cast(made(each.type.precision, each.type.scale)) for each in arguments)), kind)
         except pa.ArrowInvalid:
-            pass  # Some result may have too many digits.
+            pass  # Such decimals may have too few digits for some result.
     operation = {
         "+": DECIMALS.add, "-": DECIMALS.subtract, "*": DECIMALS.multiply, "/": DECIMALS.divide, "%": DECIMALS.remainder
     }[name]  # fmt: skip
@@ -540,10 +540,19 @@ def _steps(kind: pa.DataType) -> int:
 def _rescaled(value: Value, target: pa.DataType) -> Value:
     """Decimals in another decimal type: rounded half up, NULL where they do not fit."""
     source = value.type
-    # Else Arrow refuses all where one value does not fit, or lets it wrap around.
-    if target.scale >= source.scale and _whole_digits(target) >= _whole_digits(source):
-        return value.cast(target)
+    if target.scale >= source.scale:
+        return _fitted(value, target)
     return _map(lambda number: None if number is None else to_scale(number, target), [value], target)
+
+
+def _fitted(value: Value, target: pa.DataType) -> Value:
+    """Decimals in a type with as many digits behind the point, or more: NULL where they have too many before it."""
+    whole = _whole_digits(target)
+    if _whole_digits(value.type) > whole:
+        # Else Arrow refuses all where one value does not fit, or lets it wrap around.
+        fits = pc.less(pc.abs(value), pa.scalar(decimal.Decimal(10) ** whole, value.type))
+        value = pc.if_else(fits, value, pa.scalar(None, value.type))
+    return value.cast(target)
 
 
 def _whole_digits(kind: pa.DataType) -> int:
