@@ -180,7 +180,7 @@ CONSUMERS = {
     "automata/regions.py _direct_tests": "test_macro_states_ask_guards",
     "automata/regions.py _is_clock": "test_macro_states_ask_guards",
     "automata/regions.py _is_nested": "test_macro_states_ask_guards",
-    "engine/evaluations/guards/guarded_tables.py regions_of": "test_methods_for_guards_take_what_asks_them",
+    "engine/evaluations/guards/guarded_tables.py _steps": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guards/guarded_parts_run.py part_program": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guards/guarded_tables.py _places": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guards/guarded_choice_run.py is_last": "test_methods_for_guards_take_what_asks_them",

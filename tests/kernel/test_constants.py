@@ -43,6 +43,7 @@ OPERATIONS = {
     "JUMP": "jump",
     "NOT": "not",
     "IS_NULL": "is_null",
+    "FIT": "fit",
     "EQUAL": "=",
     "DIFFERENT": "!=",
     "LESS": "<",
@@ -59,6 +60,9 @@ OPERATIONS = {
     "ABSOLUTE": "abs",
     "NEGATE": "negate",
     "FLOOR": "floor",
+    "HIGH": "high",
+    "WIDEN": "widen",
+    "NARROW": "narrow",
 }
 """What the steps of a program do, as its kernel calls them; what is not here is what is left."""
 
@@ -117,7 +121,8 @@ OTHERS = {
         name: getattr(guarded_tables, name)
         for name in ("OUTSIDE", "NULLS", "COMPUTED", "AMONG", "BESIDE", "APART", "SLOT_BITS", "PLACE_BITS", "HOW_BITS", "COLUMN_BITS")
     }
-    | {name: getattr(guarded_tables, name) for name in ("REAL", "SOURCE_BITS", "SOURCE_MASK")}
+    | {name: getattr(guarded_tables, name) for name in ("REAL", "SOURCE_BITS", "SOURCE_MASK", "WIDE", "DIGITS_BITS")}
+    | {"LIMBS": 5, "WIDE_WORDS": 6}
     | {f"FROM_{name.upper()}": place for place, name in enumerate(guarded_tables.SOURCES) if name != "constant"}
     | {name: guarded_tables.OPERATIONS.index(operation) for name, operation in OPERATIONS.items()}
     | {"OPERATION_MASK": guarded_tables.REAL - 1, "STRIDE_BITS": guarded_sets.STRIDE_BITS}
