@@ -222,7 +222,7 @@ def test_explain_says_what_a_strategy_inside_costs() -> None:
 UNKNOWN = {
     "SELECT * WHERE LAST(NXT(A ;[<= 5] B) ; B) ; C": "strategies choose in two parts of the pattern that have events in common",
     "SELECT * WHERE LAST(A ;[<= 5] B) ALL C": "other events come between those of a part of the pattern in which a strategy chooses",
-    "SELECT * WHERE A THEN (B ;[<= 5] C) WITHIN 9 TIME MODEL ACTIVE_OFFICE": "ACTIVE_OFFICE or COMPLETE_HISTORY chooses what is next",
+    "SELECT * WHERE A THEN (LAST(B ;[<= 5] C) ; B) TIME MODEL ACTIVE_OFFICE": "strategies choose in two parts of the pattern",
     "SELECT * WHERE NXT(PROJECT y (A AS x ;[<= 4] B AS y)) ; C": "PROJECT hides events of a part",
 }
 

@@ -16,7 +16,7 @@ import cepheid.kernel
 from cepheid.engine.evaluations import base, block_run
 from cepheid.engine.evaluations.choosing import last, maximal, next, restricted  # noqa: A004 - a module called after NXT
 from cepheid.engine.evaluations.graph import match
-from cepheid.engine.evaluations.guards import guarded_cells, guarded_run, guarded_sets, guarded_tables
+from cepheid.engine.evaluations.guards import guarded_cells, guarded_parts_run, guarded_run, guarded_sets, guarded_tables
 from cepheid.engine.memory import blocks, count_blocks, pools
 from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
@@ -32,6 +32,7 @@ DIRECTORY = {f"D_{name}": getattr(blocks, name) for name in ("HEAD", "TAIL", "DA
 TABLES = {"EXITS": "EXIT_", "FIELDS": "S_", "RECORD": "R_", "ACTION": "A_", "NODE": "N_", "INSTANCE": "I_"}
 
 WORK = ("COUNT", "SIZE", "SETS", "CELLS", "FIRSTS", "LENGTHS", "ROWS", "STATES", "FREE", "FOUND", "PLACES", "HEADER")
+NEXT_NODE = ("LEFT", "SAME", "BEFORE", "RANK", "LOWER", "UPPER")
 """What MAX writes down first of its work, in the kernel of guards alone."""
 
 OPERATIONS = {
@@ -119,7 +120,19 @@ OTHERS = {
     }
     | {
         name: getattr(guarded_tables, name)
-        for name in ("OUTSIDE", "NULLS", "COMPUTED", "AMONG", "BESIDE", "APART", "SLOT_BITS", "PLACE_BITS", "HOW_BITS", "COLUMN_BITS")
+        for name in (
+            "OUTSIDE",
+            "NULLS",
+            "COMPUTED",
+            "AMONG",
+            "BESIDE",
+            "APART",
+            "ENDED",
+            "SLOT_BITS",
+            "PLACE_BITS",
+            "HOW_BITS",
+            "COLUMN_BITS",
+        )
     }
     | {name: getattr(guarded_tables, name) for name in ("REAL", "SOURCE_BITS", "SOURCE_MASK", "WIDE", "DIGITS_BITS")}
     | {"LIMBS": 5, "WIDE_WORDS": 6}
@@ -144,13 +157,16 @@ OTHERS = {
         "CHOSEN": guarded_run.CHOSEN,
         "MAXIMAL": guarded_run.MAXIMAL,
         "BEGUN": guarded_run.BEGUN,
+        "NEXT": guarded_run.NEXT,
         "DROPPED": -1,
     }
     | {f"W_{name}": place for place, name in enumerate(WORK)}
     | {f"M_{name}": place for place, name in enumerate(("CELL", "NEXT", "CHAIN", "EDGES", "BASE", "SETS"))}
     | {name: getattr(guarded_tables, name) for name in ("PART_BEGINS", "PART_ENDS", "PART_BITS")}
-    | {f"P_{name}": place for place, name in enumerate(("CELL", "EDGES", "CHILD", "START"))}
-    | {"PART_WIDTH": 4}
+    | {f"P_{name}": place for place, name in enumerate(("CELL", "EDGES", "CHILD", "START", *NEXT_NODE))}
+    | {"PART_WIDTH": 4, "NEXT_WIDTH": 4 + len(NEXT_NODE)}
+    | {f"H_{name.upper()}": place for place, name in enumerate(guarded_parts_run.HEAD)}
+    | {"HEAD_WIDTH": len(guarded_parts_run.HEAD)}
     | {f"E_{name}": place for place, name in enumerate(("STATE", "NEXT"))},
 }
 

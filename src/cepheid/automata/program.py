@@ -351,6 +351,17 @@ class ChoiceProgram(Program):
         return hashlib.sha256(Program(self.automaton).fingerprint + text.encode()).digest()
 
 
+@record(slots=False)
+class NextProgram(Program):
+    """The right side of THEN by itself, for an evaluation that finds which of its matches may be next under ACTIVE_OFFICE and COMPLETE_HISTORY.
+
+    histories: whether the times of all their events are compared, else where they begin. ended: see `Part`.
+    """
+
+    histories: bool
+    ended: Derived
+
+
 def end_program(program: Program, *, variables: Iterable[str] | None, strategy: Strategy) -> EndProgram:
     """The program by which NXT, LAST or MAX are chosen end by end; program: not projected; variables: what the matches show, None: all.
 

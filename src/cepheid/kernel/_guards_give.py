@@ -11,6 +11,7 @@ from cepheid.kernel._guards_count import count_matches, forget_copies, is_same, 
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import all_pass, has_live, may_pass, next_cell, next_marked, open_level, passes, push
 from cepheid.kernel._guards_maximal import enumerate_maximal, find_maximal
+from cepheid.kernel._guards_next import give_next
 from cepheid.kernel._numbers import subtract
 
 
@@ -300,7 +301,7 @@ def begin_giving(
     S[S_ENUMERATING] = 1 if S[S_COUNTING] == 0 else COUNT
     S[S_SPREAD] = 0
     S[S_LOW] = low
-    S[S_DEPTH] = 0
+    S[S_DEPTH] = outputs if S[S_COUNTING] == NEXT else 0
     S[S_GIVEN] = 0
     return 0
 
@@ -338,6 +339,8 @@ def give(
     many: cython.int = 0
     k: cython.Py_ssize_t = 0
     rc: cython.int = 0
+    if S[S_COUNTING] == NEXT:
+        return give_next(S, words, forms, levels, queue, out_offsets, out_positions, out_labels, out_segments, line, b, segment, position)
     if S[S_ENUMERATING] == COUNT:
         if w >= out_segments.shape[0] or at >= out_positions.shape[0]:
             return EXIT_OUTPUT

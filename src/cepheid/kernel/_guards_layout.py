@@ -52,7 +52,7 @@ FIELDS = (
     "depth",  # level that is looked at next
     "given",  # matches given at this trigger
     "walked",  # entries that were looked at, and are to be taken from the budget
-    "counting",  # ! 0: give matches, 1: their number, 2: count before a sample is given, 3: choose, 4: the maximal ones, 5: where one begins
+    "counting",  # ! 0: give matches, 1: their number, 2: count before a sample is given, 3: choose, 4: the maximal ones, 5: a begin, 6: what is next
     "sample",  # ! matches per trigger that are given without choosing
     "spread",  # 1: of the matches of this event, as many are passed as the last number in `counts` says; 2: no more are given
     "size",  # ! limbs of a number
@@ -73,6 +73,8 @@ FIELDS = (
     "hidden",  # ! labels less than this are of events that a strategy does not compare
     "several",  # ! 1: equal supports may have several names
     "says",  # ! number of the value of an event that says where it begins; -1: a match begins at its first event
+    "histories",  # ! 1: of what may be next the times of all events are compared, 0: where it begins
+    "floor",  # ! number of the value of an event up to which nothing begins that counts; -1: there is none
     "passing",  # the greatest number of a cell that ends a match of the event at `row`, where matches are counted or chosen
     "layers",  # ! macro states that are entered by layers
 )
@@ -84,8 +86,8 @@ FIELDS = (
 # beside those of its matches; what S[S_COUNTING] and S[S_ENUMERATING] say; LINK_ columns of `supports`. Of MAX: W_ a word of `work` (how many cells,
 # words of a row and of a set; where the cells, the first ones of their events, the lengths of rows, the rows and the states of each cell stand; where
 # it is free; how many states there are, and places of their table), M_ of a state (its cell, the next state of this cell and of its place, its edges,
-# the cell that its sets are beside, these), E_ of an edge. PART_ bits of what `places` says of a label, P_ a word of a node of `_guards_parts`. Words
-# and limbs of a wide number (`_guards_wide`).
+# the cell that its sets are beside, these), E_ of an edge. PART_ bits of what `places` says of a label, P_ a word of a node of `_guards_parts`, and
+# of `_guards_next`, H_ what stands first of each part in `chosen`. Words and limbs of a wide number (`_guards_wide`).
 if not cython.compiled:
     EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE = range(7)
     EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE, EXIT_STEPS, EXIT_SETS, EXIT_GROUPS, EXIT_PART = range(7, 14)
@@ -96,9 +98,8 @@ if not cython.compiled:
     )
     S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN, S_WALKED = range(30, 37)
     S_COUNTING, S_SAMPLE, S_SPREAD, S_SIZE, S_COUNTED, S_PLACES, S_TAG, S_TAGS, S_FIRST, S_PASSES, S_CARRIES = range(37, 48)
-    S_STEPS, S_MOST_STEPS, S_FRESH, S_SETS_END, S_SETS_LIMIT, S_PARTS, S_COPIED, S_HIDDEN, S_SEVERAL, S_SAYS, S_PASSING, S_LAYERS = range(
-        48, 60
-    )
+    S_STEPS, S_MOST_STEPS, S_FRESH, S_SETS_END, S_SETS_LIMIT, S_PARTS, S_COPIED, S_HIDDEN, S_SEVERAL, S_SAYS = range(48, 58)
+    S_HISTORIES, S_FLOOR, S_PASSING, S_LAYERS = range(58, 62)
     B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
     C_POSITION, C_START, C_CHILD, C_REST, C_KIND, C_NULLS, C_BOUNDS = range(7)
     N_PREVIOUS, N_JUMP, N_BEST, N_FORM, N_ENDS = range(5)
@@ -111,7 +112,7 @@ if not cython.compiled:
     LEVEL_WIDTH = 5
     LABELS, UNMARKED, MACRO_BITS, MACROS_MASK, FORM_BITS = 0xFFFF, 0xFFFF, 16, 0xFF, 24
     REST, REST_BITS, REST_MASK = 61, 5, 31
-    OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE, APART, SLOT_BITS, PLACE_BITS = 1, 2, 4, 8, 16, 28, 8, 16
+    OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE, APART, ENDED, SLOT_BITS, PLACE_BITS = 1, 2, 4, 8, 16, 28, 64, 8, 16
     OPERATION_MASK, REAL, SOURCE_BITS, SOURCE_MASK, WIDE, DIGITS_BITS = 31, 32, 6, 7, 512, 10
     WIDE_WORDS, LIMBS = 6, 5
     FROM_NOTHING, FROM_PUSHED, FROM_MEMBER, FROM_SLOT, FROM_NOW = range(5)
@@ -128,10 +129,12 @@ if not cython.compiled:
     SHAPE_BITS, SHAPES_MASK, SUPERSEDED = 16, 0xFFFF, -2
     ENTRY, CELL, PLACE_OF = -1, -2, 32
     PUSHED = 80
-    NUMBER, COUNT, CHOSEN, MAXIMAL, BEGUN = 1, 2, 3, 4, 5
+    NUMBER, COUNT, CHOSEN, MAXIMAL, BEGUN, NEXT = 1, 2, 3, 4, 5, 6
     LINK_BEFORE, LINK_LENGTH, LINK_JUMP = range(3)
     W_COUNT, W_SIZE, W_SETS, W_CELLS, W_FIRSTS, W_LENGTHS, W_ROWS, W_STATES, W_FREE, W_FOUND, W_PLACES, W_HEADER = range(12)
     M_CELL, M_NEXT, M_CHAIN, M_EDGES, M_BASE, M_SETS = range(6)
     E_STATE, E_NEXT, DROPPED = 0, 1, -1
     PART_BEGINS, PART_ENDS, PART_BITS = 1, 2, 2
     P_CELL, P_EDGES, P_CHILD, P_START, PART_WIDTH = range(5)
+    P_LEFT, P_SAME, P_BEFORE, P_RANK, P_LOWER, P_UPPER, NEXT_WIDTH = range(4, 11)
+    H_AT, H_END, H_DONE, H_RULE, H_FLOOR, HEAD_WIDTH = range(6)

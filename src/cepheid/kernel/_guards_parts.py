@@ -6,8 +6,9 @@ from the first to the last, they are copied: a copy goes on from copies alone, a
 what comes later can reach nothing of the part but what is chosen. Copies stand in no list; of each cell behind them they are an entry. Unmarked
 cells on the way are gone through: they are not copied.
 
-A support stands in `chosen` as the number of its segment, how many positions it has, and these. First there, for each part: where the next support
-is, where there are no more, and whether none will come.
+A support stands in `chosen` as the number of its segment, how many positions it has, and these. First there, for each part, what H_ names: where the
+next support is, where there are no more, and whether none will come; whether ACTIVE_OFFICE (1) or COMPLETE_HISTORY (2) chooses, and the number of the
+value of an event that is the floor then (see `_guards_next`).
 
 In `levels` stand nodes, of P_ words each, from the front: a cell, its edges, and once it is copied what it goes on from, and its start (-1: nothing
 goes on); and edges from the back: a node that a cell goes on from, and the next edge. Behind all edges are the first one of the event itself, and
@@ -31,16 +32,16 @@ def next_chosen(
     chosen: cython.longlong[::1], part: cython.Py_ssize_t, segment: cython.longlong, position: cython.longlong
 ) -> cython.Py_ssize_t:
     """Where the first chosen support of a part stands that ends at an event; -1: there is none, -2: that is not known yet."""
-    at: cython.Py_ssize_t = chosen[3 * part]
-    end: cython.Py_ssize_t = chosen[3 * part + 1]
+    at: cython.Py_ssize_t = chosen[HEAD_WIDTH * part + H_AT]
+    end: cython.Py_ssize_t = chosen[HEAD_WIDTH * part + H_END]
     found: cython.Py_ssize_t = 0
     while at < end and (chosen[at] < segment or (chosen[at] == segment and chosen[at + 1 + chosen[at + 1]] < position)):
         at += 2 + chosen[at + 1]
-    chosen[3 * part] = at
+    chosen[HEAD_WIDTH * part + H_AT] = at
     found = at
     while at < end and chosen[at] == segment and chosen[at + 1 + chosen[at + 1]] == position:
         at += 2 + chosen[at + 1]
-    if at == end and chosen[3 * part + 2] == 0:
+    if at == end and chosen[HEAD_WIDTH * part + H_DONE] == 0:
         return -2  # more may follow
     return found if at > found else -1
 
@@ -353,7 +354,9 @@ def end_part(
         words[bounds - C_BOUNDS + C_REST] = -1
         words[bounds - C_BOUNDS + C_KIND] = 0
         words[bounds - C_BOUNDS + C_NULLS] = 0
-    while support < chosen[3 * part + 1] and chosen[support] == segment and chosen[support + 1 + chosen[support + 1]] == position:
+    while (
+        support < chosen[HEAD_WIDTH * part + H_END] and chosen[support] == segment and chosen[support + 1 + chosen[support + 1]] == position
+    ):
         if (label & PART_BEGINS) != 0:
             alone |= chosen[support + 1] == 1
         else:

@@ -7,7 +7,7 @@ One source that Cython compiles and CPython also runs as it is; `cepheid.engine.
 Its rooms, by the life of an event: `run` here skips, and makes room, also by `_guards_free`; `_guards_ask` finds what an event goes on from, in
 lists (`_guards_lists`) that are found by equal values (`_guards_hash`), and made before where they come from layers (`_guards_layers`);
 `_guards_enter` puts its cells there; `_guards_give` gives matches, counted or compared by `_guards_count`, or found by `_guards_maximal`.
-`_guards_parts` is for strategies inside the pattern. `_guards_layout` names all words.
+`_guards_parts` is for strategies inside the pattern, `_guards_next` for what is next there. `_guards_layout` names all words.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from cepheid.kernel._guards_hash import make_table
 from cepheid.kernel._guards_layers import make_groups
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import shorten
+from cepheid.kernel._guards_next import end_next
 from cepheid.kernel._guards_parts import end_part, next_chosen
 
 __all__ = ["COMPILED", "EXITS", "FIELDS", "run"]
@@ -198,6 +199,7 @@ def run(
     supports: cython.longlong[::1],
     places: cython.const[cython.longlong][::1],
     chosen: cython.longlong[::1],
+    firsts: cython.const[cython.longlong][::1],
     out_offsets: cython.longlong[::1],
     out_positions: cython.longlong[::1],
     out_labels: cython.ushort[::1],
@@ -227,7 +229,8 @@ def run(
     (stride 2: a tag, and the least start; of a support, its start), supports (with a strategy that chooses alone; stride 3, by place: columns LINK_;
     with MAX what `_guards_maximal` works with).
     PARTS: places (of each label: the number of its part, from 1 on, and whether it begins and ends it), chosen (see `_guards_parts`). Where any event
-    may say where a match begins, places says of each label whether its events do.
+    may say where a match begins, places says of each label whether its events do. firsts: of each row the first position of its time, where what is
+    next is chosen or found.
     OUT: out_*, out_counts with COUNT(*) alone; marked[row] = 1 where a cell was made.
     """
     count: cython.Py_ssize_t = letters.shape[0]
@@ -253,6 +256,9 @@ def run(
     slots: cython.Py_ssize_t = S[S_SLOTS]
     parts: cython.int = S[S_PARTS] != 0
     says: cython.Py_ssize_t = S[S_SAYS]
+    floor: cython.Py_ssize_t = S[S_FLOOR]
+    timely: cython.int = firsts.shape[0] != 0
+    together: cython.int = S[S_COUNTING] == NEXT  # positions are those of the first event of the time
     width: cython.Py_ssize_t = S[S_WIDTH]
     event_words: cython.Py_ssize_t = S[S_EVENT_WORDS]
     form_width: cython.Py_ssize_t = S[S_FORM_WIDTH]
@@ -378,7 +384,7 @@ def run(
             budget -= 2 + S[S_WALKED]
             S[S_WALKED] = 0
             # ------------------------------------------------------------------------------------------------ window
-            p = shift + i
+            p = firsts[i] if together != 0 else shift + i
             oldest = words[b + B_LOW]
             if count_window != 0 and oldest <= p - count_window:
                 oldest = p - count_window + 1
@@ -386,6 +392,8 @@ def run(
                 oldest = first_open(words, b, directory, oldest, p, times[i], window)
             elif timed != 0:
                 oldest = behind_closed(words, b, directory, oldest, times[i], window)
+            if floor >= 0 and values[i * event_words + columns[3 * floor]] >= oldest:
+                oldest = values[i * event_words + columns[3 * floor]] + 1
             # ------------------------------------------------------------------------------------------------ room
             tail = words[line + D_TAIL]
             mask = words[line + D_MASK]
@@ -482,7 +490,8 @@ def run(
                     if parts != 0 and (regions[r + R_KIND] & LABELS) != UNMARKED:
                         ends = places[regions[r + R_KIND] & LABELS] & PART_ENDS
                         if ends != 0:
-                            support = next_chosen(chosen, (places[regions[r + R_KIND] & LABELS] >> PART_BITS) - 1, segment, p)
+                            k = (places[regions[r + R_KIND] & LABELS] >> PART_BITS) - 1
+                            support = next_chosen(chosen, k, segment, firsts[i] if chosen[HEAD_WIDTH * k + H_RULE] != 0 else p)
                             if support == -2:
                                 rc = EXIT_PART
                                 argument = (places[regions[r + R_KIND] & LABELS] >> PART_BITS) - 1
@@ -528,25 +537,50 @@ def run(
                             break
                     if ends != 0 and groups > 0:
                         n = room if room < mask + 1 - tail + head else mask + 1 - tail + head
-                        groups = end_part(
-                            S,
-                            words,
-                            forms,
-                            shapes,
-                            chosen,
-                            places,
-                            levels,
-                            queue,
-                            data,
-                            mask,
-                            head,
-                            oldest,
-                            regions[r + R_KIND],
-                            support,
-                            groups,
-                            tail + made,
-                            tail + n - cells_of[c],
-                        )
+                        k = HEAD_WIDTH * ((places[regions[r + R_KIND] & LABELS] >> PART_BITS) - 1)
+                        if chosen[k + H_RULE] != 0:
+                            groups = end_next(
+                                S,
+                                words,
+                                forms,
+                                shapes,
+                                chosen,
+                                places,
+                                levels,
+                                queue,
+                                data,
+                                mask,
+                                head,
+                                oldest,
+                                regions[r + R_KIND],
+                                support,
+                                groups,
+                                p,
+                                firsts[i],
+                                values[event + columns[3 * chosen[k + H_FLOOR]]],
+                                tail + made,
+                                tail + n - cells_of[c],
+                            )
+                        else:
+                            groups = end_part(
+                                S,
+                                words,
+                                forms,
+                                shapes,
+                                chosen,
+                                places,
+                                levels,
+                                queue,
+                                data,
+                                mask,
+                                head,
+                                oldest,
+                                regions[r + R_KIND],
+                                support,
+                                groups,
+                                tail + made,
+                                tail + n - cells_of[c],
+                            )
                         if groups == -2:
                             rc = EXIT_STACK
                             argument = 2 * order_room
@@ -554,6 +588,9 @@ def run(
                         if groups < 0:
                             more = 2 * (granted + made + cells_of[c])
                             break
+                        if timely != 0:
+                            for n in range(tail + made, tail + made + S[S_COPIED]):
+                                words[data + (n & mask) * width + kept_at + slots - 2] = shift + i
                         made += S[S_COPIED]
                         ends = S[S_COPIED] != 0
                     for group in range(groups):
@@ -595,6 +632,12 @@ def run(
                                 words[w + C_NULLS] = -1
                     if rc != 0:
                         break
+                    if timely != 0:
+                        for group in range(groups):
+                            w = data + ((tail + made - groups + group) & mask) * width
+                            words[w + kept_at + slots - 3] = firsts[i]
+                            words[w + kept_at + slots - 2] = shift + i
+                            words[w + kept_at + slots - 1] = 0
                     if says >= 0:
                         begin_cells(
                             words, places, data, mask, width, tail + made - groups, tail + made, values[event + columns[3 * says]], q

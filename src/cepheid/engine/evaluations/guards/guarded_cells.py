@@ -1,6 +1,7 @@
 """The cells of the kernel of guards as columns, and what is asked of those of a snapshot: the kernel follows their links, and does not look.
 
-Whatever a forged state says, links lead to cells that are there, and never round: they fall by (position, start, number).
+Whatever a forged state says, links lead to cells that are there, and never round: they fall by (position, start, number). Where what is next is
+chosen or found, by the position at which a cell was made, for copies are of earlier events.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ HEIGHT_BITS, HEIGHT_MASK, HEIGHTS = 1, 63, 60
 class _Links:
     """The cells of all partitions, and where their links lead."""
 
-    def __init__(self, cells: Array, owner: Array, head: Array, tail: Array) -> None:
+    def __init__(self, cells: Array, owner: Array, head: Array, tail: Array, tables: GuardTables) -> None:
         self.cells = cells
+        self._events = cells[:, tables.first_node - 2] if tables.timely else self.column("position")
         first = np.cumsum(tail - head) - (tail - head)
         self._head, self._tail = head[owner], tail[owner]
         self._place = first[owner] - self._head  # what a number needs to be an index
@@ -45,8 +47,7 @@ class _Links:
         here = np.flatnonzero(link >= self._head)
         there = link[here] + self._place[here]
         falls: Array = self.number[there] < self.number[here]
-        for name in ("start", "position"):
-            column = self.column(name)
+        for column in (self.column("start"), self._events):
             falls = (column[there] < column[here]) | ((column[there] == column[here]) & falls)
         demand(falls)
         return here, there
@@ -59,7 +60,7 @@ def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: Guard
     (partitions, macro states x indexes), the newest entry of each.
     """
     head, tail = rings.T
-    links = _Links(cells, owner, head, tail)
+    links = _Links(cells, owner, head, tail, tables)
     position, kind = links.column("position"), links.column("kind")
     macro, form = (kind >> MACRO_BITS & MACROS_MASK) - 1, kind >> FORM_BITS
     demand(
@@ -73,8 +74,8 @@ def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: Guard
     demand(tables.passes | ~passing, (macro >= 0) | ~passing, (links.column("child") >= 0) | ~passing)
     index = np.array([place for place, _ in tables.forms])[form]
     here, there = links.followed(np.where(macro >= 0, links.column("rest"), -1))
-    # Copies of one event may come from several macro states, for they are in none.
-    demand(position[here] == position[there], (macro[here] == macro[there]) | bool(tables.program.automaton.parts))
+    # Copies of one event may come from several macro states, for they are in none; of what is next, also those of several events.
+    demand((position[here] == position[there]) | tables.timely, (macro[here] == macro[there]) | bool(tables.program.automaton.parts))
     demand(inside(newest, -1, tail[:, None]))
     lists = newest.reshape(len(tail), len(tables.macros), tables.most_shapes)
     listings: list[Array] = []
@@ -89,7 +90,8 @@ def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: Guard
             here, there = links.followed(np.where(grouped & listed, cells[:, first + tables.node_width - 2], -1))
             demand(listed[there], macro[here] == macro[there])
         here, there = links.followed(np.where(index == place, links.column("child"), -1))
-        demand(listed[there], position[there] < position[here])
+        # Where what is next is found, positions are those of times.
+        demand(listed[there], (position[there] < position[here]) | (tables.timely & (position[there] == position[here])))
         partition, number = np.nonzero(lists[:, :, place] >= head[:, None])
         there = (np.cumsum(tail - head) - tail)[partition] + lists[partition, number, place]
         demand(listed[there], macro[there] == number)

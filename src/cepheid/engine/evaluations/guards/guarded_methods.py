@@ -19,7 +19,7 @@ from cepheid.engine.evaluations.uncompiled.guarded import SETS_LIMIT, Guarded, G
 from cepheid.engine.evaluations.uncompiled.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
 from cepheid.engine.evaluations.uncompiled.guarded_maximal import MAXIMAL_LIMIT
 from cepheid.engine.evaluations.uncompiled.guarded_output import DISTINCT_LIMIT
-from cepheid.language.syntax import Strategy
+from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical.describe import describe_expression
 
 if TYPE_CHECKING:
@@ -142,8 +142,15 @@ class _Guards(Method):
 
 def _choice_in(part: Part, *, compiled: bool) -> str:
     """What a choice inside the pattern costs."""
-    if part.is_next:
+    if part.is_next and not compiled:
         return f"at each time at which {part.text} ends: O(r s) to find what is next, r = marked events of its matches, s = their starts"
+    if part.is_next:
+        cost = (
+            "O(r) for each time of each match that may be next"
+            if part.rule is TimeModel.COMPLETE_HISTORY
+            else "O(r log r) to find what is next"
+        )
+        return f"at each time at which {part.text} ends: {cost}, r = marked events of its matches that begin behind those that have ended before"
     steps = f"at most {MAXIMAL_LIMIT:,} steps of O(r)" if part.rule is Strategy.MAX else "O(r log n)"
     kept = "O(log n) and a cell" if compiled else "O(r) bits"
     return f"at each event that ends {part.text}: {steps} for its choice, and {kept} per event of what it keeps, r = marked events of its matches"

@@ -1,8 +1,8 @@
-"""Patterns in whose parts NXT, LAST or MAX choose, by the kernel of guards: all matches, or their number.
+"""Patterns in whose parts NXT, LAST or MAX choose, or THEN what is next, by the kernel of guards: all matches, or their number.
 
 Comes in: what `GuardedRun` reads. Goes out: the matches, in the order of the events that end them. `guarded.Guarded` does the same in plain Python
 for all programs. Each part has a run of its own, which reads the events first, as far as they are asked for. The supports that it gives go to the
-kernel, which leaves no other way through the part (`_guards_parts`).
+kernel, which leaves no other way through the part (`_guards_parts`; of THEN `_guards_next`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.automata.program import ChoiceProgram
+from cepheid.automata.program import ChoiceProgram, NextProgram
 from cepheid.automata.transition import order
 from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
+from cepheid.engine.evaluations.guards.guarded_next_run import EVENT, NextRun, firsts_of, fronts, next_program
 from cepheid.engine.evaluations.guards.guarded_run import GuardedCountRun, GuardedRun
 from cepheid.engine.evaluations.guards.guarded_tables import UnknownError
 from cepheid.engine.memory.pools import ragged
-from cepheid.language.syntax import Strategy
+from cepheid.language.syntax import Strategy, TimeModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
 
-EVENT = frozenset({""})
-"""How a part marks all of its events: a support has no variables."""
+HEAD = ("at", "end", "done", "rule", "floor")
+"""The words that stand first of each part in what is chosen: see `cepheid.kernel._guards_parts`."""
 
 
 class PartsRun(GuardedRun):
@@ -44,17 +45,35 @@ class PartsRun(GuardedRun):
 
     def __init__(self, program: Program, *, sizes: GuardSizes | None = None, **options: Any) -> None:
         super().__init__(program, sizes=sizes, **options)
-        self._runs = [
-            GuardedChoiceRun(part_program(part), sizes=sizes, window=part.window, count_window=part.count, variant=self.variant)
-            for part in program.automaton.parts
-        ]
+        self._runs = [self._run_of(part) for part in program.automaton.parts]
+        self._rules = np.array([self._rule(part) for part in program.automaton.parts], np.int64)
         self.mends |= {"part": "_mend_part"}
+
+    def _run_of(self, part: Part) -> GuardedRun:
+        """What finds what may be chosen of a part, without any state.
+
+        What begins before the pattern does is not next, so the window of the pattern bounds such a part, too.
+        """
+        program = part_program(part)
+        if isinstance(program, ChoiceProgram):
+            return GuardedChoiceRun(program, sizes=self.sizes, window=part.window, count_window=part.count, variant=self.variant)
+        around = None if self.program.automaton.compares_all else self.window
+        window = min((each for each in (part.window, around) if each is not None), default=None)
+        return NextRun(program, sizes=self.sizes, window=window, variant=self.variant)
+
+    def _rule(self, part: Part) -> tuple[int, int]:
+        """Which rule chooses, and the number of the value of an event that is the floor of what is next."""
+        if part.ended is None:
+            return 0, 0
+        return 1 + (part.rule is TimeModel.COMPLETE_HISTORY), self.tables.columns[part.ended]
 
     def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, and give the matches that end in it as they are made, see `KernelEvaluation.chunks`."""
         unvetoed = dataclasses.replace(events, vetoed=None)
-        self._feeds = [run.chunks(unvetoed) for run in self._runs]
-        self._chosen = _joined([np.zeros(0, np.int64)] * len(self._runs), [False] * len(self._runs))
+        self._feeds = [fronts(run, unvetoed) if isinstance(run, NextRun) else run.chunks(unvetoed) for run in self._runs]
+        self._chosen = _joined([np.zeros(0, np.int64)] * len(self._runs), [False] * len(self._runs), self._rules)
+        if self.tables.timely:
+            self._firsts = firsts_of(events)
         yield from super().chunks(events)
         for feed in self._feeds:
             for _ in feed:
@@ -64,15 +83,15 @@ class PartsRun(GuardedRun):
     def _mend_part(self) -> None:
         """More of what is chosen of part `argument`: the kernel has come to its end."""
         part = self._get("argument")
-        heads = self._chosen[: 3 * len(self._runs)].reshape(-1, 3)
-        left = [self._chosen[start:stop] for start, stop, _ in heads.tolist()]
-        known = [bool(done) for _, _, done in heads.tolist()]
+        heads = self._chosen[: len(HEAD) * len(self._runs)].reshape(-1, len(HEAD))
+        left = [self._chosen[start:stop] for start, stop in heads[:, :2].tolist()]
+        known = [bool(done) for done in heads[:, 2].tolist()]
         chunk = next(self._feeds[part], None)
         if chunk is None:
             known[part] = True
         else:
             left[part] = np.concatenate([left[part], _supports_of(chunk)])
-        self._chosen = _joined(left, known)
+        self._chosen = _joined(left, known, self._rules)
 
     # ------------------------------------------------------------------------------------------------ partitions, state
 
@@ -141,8 +160,10 @@ class PartsChoiceRun(PartsRun, GuardedChoiceRun):
     """The run state of NXT, LAST or MAX of such a program. A comparison of supports is O(their length), but for LAST as in `GuardedChoiceRun`."""
 
 
-def part_program(part: Part) -> ChoiceProgram:
-    """What finds the supports that a strategy keeps of a part; raises UnknownError where the kernel of guards does not do it."""
+def part_program(part: Part) -> ChoiceProgram | NextProgram:
+    """What finds what is chosen of a part; raises UnknownError where the kernel of guards does not do it."""
+    if part.is_next:
+        return next_program(part)
     assert isinstance(part.rule, Strategy)
     known: ChoiceProgram | None = part.automaton.derived.get((part_program, part.rule))
     if known is not None:
@@ -168,10 +189,10 @@ def _supports_of(chunk: Chunk) -> Array:
     return found
 
 
-def _joined(supports: list[Array], known: list[bool]) -> Array:
-    """What is chosen of all parts, behind where that of each stands, and whether nothing follows."""
-    stops = 3 * len(supports) + np.cumsum([len(each) for each in supports])
-    heads = np.column_stack([stops - [len(each) for each in supports], stops, known])
+def _joined(supports: list[Array], known: list[bool], rules: Array) -> Array:
+    """What is chosen of all parts, behind where that of each stands, whether nothing follows, and the rules by which it is chosen."""
+    stops = len(HEAD) * len(supports) + np.cumsum([len(each) for each in supports])
+    heads = np.column_stack([stops - [len(each) for each in supports], stops, known, rules])
     return np.concatenate([heads.reshape(-1), *supports]).astype(np.int64)
 
 

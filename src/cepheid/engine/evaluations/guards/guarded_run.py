@@ -80,9 +80,9 @@ LINK = ("before", "length", "jump")
 PUSHED = 80
 """Places of the queue that the kernel wants free before it looks at anything."""
 
-NUMBER, CHOICE, CHOSEN, MAXIMAL, BEGUN = 1, 2, 3, 4, 5
+NUMBER, CHOICE, CHOSEN, MAXIMAL, BEGUN, NEXT = 1, 2, 3, 4, 5, 6
 """What the kernel does with the matches of a trigger, if not to give them: their number, a sample, what NXT or LAST chooses, or what MAX does; or it
-gives where the one begins that begins last."""
+gives where the one begins that begins last, or what may be next."""
 
 
 @record
@@ -155,6 +155,7 @@ class GuardedRun(BlockRun):
         self._columns: Array = np.zeros(3, np.int64)
         self._vetoed: Array = np.zeros(0, np.uint8)
         self._chosen: Array = np.zeros(0, np.int64)
+        self._firsts: Array = np.zeros(0, np.int64)
         self._places: Iterator[int] = iter(())
         self._place = 0
         self._labels: Array = np.array(program.shown, np.uint16)
@@ -190,6 +191,7 @@ class GuardedRun(BlockRun):
             "hidden": hidden,
             "several": len(program.automaton.parts) > 0 or hidden > 0 or len(tables.layered) > 0,
             "layers": len(tables.layered),
+            "floor": -1,
             "says": -1 if program.automaton.begins is None else tables.columns[program.automaton.begins],
             "counting": self._counting if sample is None else CHOICE,
             "sample": sample or 0,
@@ -320,6 +322,7 @@ class GuardedRun(BlockRun):
             self._supports,
             self.tables.places,
             self._chosen,
+            self._firsts,
             *self._buffers,
             self._out_counts,
             self.marked,

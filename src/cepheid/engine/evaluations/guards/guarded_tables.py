@@ -15,10 +15,11 @@ import numpy as np
 
 from cepheid.automata.alphabet import Scope
 from cepheid.automata.computing import steps
+from cepheid.automata.program import NextProgram
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Computes, Each, Elapsed, Element, Gathered, Joined, Now, reads
 from cepheid.automata.transform import cubes
-from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, SHOWN
+from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, PRECEDES, SHOWN
 from cepheid.engine.evaluations.guards.guarded_facts import Facts
 from cepheid.engine.evaluations.guards.guarded_layers import Move, layered
 from cepheid.engine.evaluations.uncompiled.guarded_indexes import ALL, ORDER, Question
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from cepheid.automata.program import Program
     from cepheid.automata.regions import Macro, Region, Step
     from cepheid.automata.registers import Term
+    from cepheid.automata.transition import Parts
     from cepheid.engine.evaluations.guards.guarded_layers import Layered
     from cepheid.logical.plan import Expression, Interval
 
@@ -72,11 +74,12 @@ LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = (1 << 16) - 1, 16, (1 << 8) - 1, 24
 UNMARKED = LABELS
 """In the place of a label: the cell is no event of a match; what it goes on from has been moved by an event that is not marked."""
 
-OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE, RANKED = 1, 2, 4, 8, 16, 32
+OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE, RANKED, ENDED = 1, 2, 4, 8, 16, 32, 64
 """What a test wants: values outside of its bounds pass it; NULL passes it. Or it computes: its program stands where it has a place, from the end of
 the words that begin with the forms. Or the slot has a set, and the value of the event is to differ from all its values; or what is computed is to
 hold for all choices of some sets. Of these OUTSIDE passes what does not hold. Or it wants nothing, and is there for another value of the event that
-the test before it computes with. RANKED: its bounds, or the value, are words that `Ranks` makes; that is nothing to the kernel."""
+the test before it computes with. RANKED: its bounds, or the value, are words that `Ranks` makes; that is nothing to the kernel. ENDED: it asks where
+the pattern before THEN has ended, when a part begins that is chosen."""
 
 APART = COMPUTED | AMONG | BESIDE
 """Tests of which no tree over the values of a slot knows anything."""
@@ -135,6 +138,9 @@ OFFSETS: dict[str, tuple[int, int]] = {
 PART_BEGINS, PART_ENDS, PART_BITS = 1, 2, 2
 """What is said of a label where strategies choose inside the pattern: whether its event begins a part, whether it ends it, and in bits from where on
 is the number of the part, from 1 on (0: it is in none)."""
+
+STAMPS = 3
+"""Values that a cell has behind those of its slots, where what is next is chosen, or found: see `cepheid.kernel._guards_next`."""
 
 ROW = ("next", "kind", "target", "final", "form", "equals", "made", "lasting", "sets")
 """The columns of a region's row; then come three for each test. lasting: see `GuardTables.lasting`. sets: a bit for each slot that becomes a set."""
@@ -283,7 +289,8 @@ class GuardTables:
     whether unmarked moves make cells. places: where there are parts, of each label (see PART_BITS). repeats: whether a match may be found in several
     ways. ranked: whether `Ranks` makes words for texts and decimals of two words. sets: of each macro state the slots that hold sets. interned: of
     each those that hold texts or decimals of two words, with which values of a choice these are. asked: the values of an event that
-    are read. Where any event may say where a match begins, places says of each label whether its events do. layered: see `guarded_layers`.
+    are read. Where any event may say where a match begins, places says of each label whether its events do. timely: whether cells know the first
+    place of their time. layered: see `guarded_layers`.
     """
 
     passes: bool
@@ -312,7 +319,10 @@ class GuardTables:
         """All but the letters."""
         self.places = _places(program.automaton)
         begins = program.automaton.begins
-        self.asked = program.asked if begins is None else tuple(dict.fromkeys([*program.asked, begins]))
+        more = [begins] if begins is not None else [program.ended] if isinstance(program, NextProgram) else []
+        more += [part.ended for part in program.automaton.parts if part.ended is not None]
+        self.asked = tuple(dict.fromkeys([*program.asked, *more]))
+        self.timely = isinstance(program, NextProgram) or any(part.is_next for part in program.automaton.parts)
         self.program = program
         self.ranked = _is_ranked(program)
         self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(self.asked)}
@@ -321,7 +331,7 @@ class GuardTables:
         self.macros = [self.regions.initial, *sorted(asked.keys() - {self.regions.initial}, key=lambda macro: macro.configurations)]
         self.number = {macro: number for number, macro in enumerate(self.macros)}
         self.shapes = [_shapes(asked[macro]) for macro in self.macros]
-        self.slots = max(macro.slots for macro in self.macros)
+        self.slots = max(macro.slots for macro in self.macros) + STAMPS * self.timely
         self.most_shapes = max(1, *map(len, self.shapes))
         programs = sorted({test.program for asks in asked.values() for ask in asks for test in ask.tests if test.program})
         self.programs = dict(zip(programs, itertools.accumulate(map(len, programs)), strict=True))
@@ -379,7 +389,7 @@ class GuardTables:
                         todo.append(target)
             if len(looked) > MACROS:
                 raise UnknownError(f"it has more than {MACROS} macro states")
-        simple = not (self.passes or self.program.automaton.parts or self.program.automaton.begins is not None)
+        simple = not (self.passes or self.timely or self.program.automaton.parts or self.program.automaton.begins is not None)
         self.layered = layered([move for own in looked.values() for move, _ in own] if simple else [], ended)
         asked = {macro: {self._as_layer(ask, move.targets) for move, ask in own} for macro, own in looked.items()}
         for macro in self.layered:
@@ -410,18 +420,30 @@ class GuardTables:
         tests = _tests(question, several, self.regions.plural(macro))
         if tests is None:
             return None
+        tests = self._ended(region, tests)
         equal = tuple(zip(question.shape.equals, question.equal, strict=True))
         carried = {slot for term in region.made for slot in reads(term)} - dict(equal).keys()
         return Ask(equal, tests, tuple(sorted(carried)))
+
+    def _ended(self, region: Region, tests: tuple[Test, ...]) -> tuple[Test, ...]:
+        """Tests, of which those are told that ask where the pattern before THEN has ended, if the region's event begins a part that is chosen."""
+        label = 0 if region.label is None or not self.program.automaton.parts else int(self.places[region.label])
+        part = self.program.automaton.parts[(label >> PART_BITS) - 1] if label & PART_BEGINS else None
+        if part is None or not part.is_next:
+            return tests
+        told = tuple(test._replace(flags=ENDED) if (test.now, test.flags, test.lower) == (part.ended, 0, 0) else test for test in tests)
+        if told == tests:
+            raise UnknownError("what is next inside the pattern may begin where nothing says what has ended before")
+        return told
 
     def lasting(self, macro: Macro, ask: Ask) -> int:
         """The number of a test, from 1 on: groups all of whose entries are too old for it are not asked again, by nobody; 0: there is none."""
         for number, test in enumerate(ask.tests, 1):
             # Time and positions only grow: what is before the least bound stays there. So do the starts of what has ended.
             rises = test.now.rises if isinstance(test.now, Derived) else isinstance(test.now, Time | Index)
-            if rises and not test.flags and test.lower != LEAST:
+            if rises and not test.flags & ~ENDED and test.lower != LEAST:
                 bounds = [
-                    [own.lower for own in other.tests if (own.slot, own.now, own.flags) == (test.slot, test.now, 0)]
+                    [own.lower for own in other.tests if (own.slot, own.now, own.flags & ~ENDED) == (test.slot, test.now, 0)]
                     for other in self._asks[macro]
                     if (other.shape.equals, other.carried) == (ask.shape.equals, ask.carried)
                 ]
@@ -613,29 +635,35 @@ def _places(automaton: Automaton) -> Array:
         raise UnknownError("events that PROJECT hides may say where a match begins")
     if not automaton.parts:
         return np.zeros(0, np.int64)
-    if any(part.is_next for part in automaton.parts):
-        raise UnknownError("inside the pattern ACTIVE_OFFICE or COMPLETE_HISTORY chooses what is next")
+    if any(part.earlier for part in automaton.parts):
+        raise UnknownError("what is next inside the pattern may begin before the event that is read first")
     found: Array = np.zeros(len(automaton.labels), np.int64)
     for number, (_, parts) in enumerate(automaton.labels):
-        inside = {part for part, _ in parts if part >= 0}
+        inside = _inside(parts)
         if len(inside) > 1:
             raise UnknownError("strategies choose in two parts of the pattern that have events in common")
         for part in inside:
-            if (part, SHOWN) not in parts:
+            if (part, SHOWN) not in parts and not automaton.parts[part].is_next:
                 raise UnknownError("PROJECT hides events of a part of the pattern in which a strategy chooses")
             bits = PART_BEGINS * ((part, BEGINS) in parts) | PART_ENDS * ((part, ENDS) in parts)
             found[number] = part + 1 << PART_BITS | bits
     for part in range(len(automaton.parts)):
-        todo = {move.target for move in automaton.transitions if (part, SHOWN) in move.parts and (part, ENDS) not in move.parts}
+        todo = {move.target for move in automaton.transitions if part in _inside(move.parts) and (part, ENDS) not in move.parts}
         within = set(todo)
         while todo:
             for move in automaton.outgoing[todo.pop()]:
-                if move.mark is not None and (part, SHOWN) not in move.parts:
+                beside = move.mark is not None and part not in _inside(move.parts)
+                if beside and (_inside(move.parts) or not automaton.parts[part].is_next):
                     raise UnknownError("other events come between those of a part of the pattern in which a strategy chooses")
                 if (part, ENDS) not in move.parts and move.target not in within:
                     within.add(move.target)
                     todo.add(move.target)
     return found
+
+
+def _inside(parts: Parts) -> set[int]:
+    """The parts in which an event has a place."""
+    return {part for part, place in parts if part >= 0 and place != PRECEDES}
 
 
 def _values(region: Region, places: tuple[int, ...], ask: Ask | None, several: frozenset[int]) -> Iterator[Value]:
