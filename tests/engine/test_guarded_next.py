@@ -85,3 +85,11 @@ def test_what_is_next_is_that_of_the_definition(variant: str, seed: int, cases: 
             given = come(found, variant)
             differential.check(found, given)
         drawn.seen["matched"] += bool(given)
+
+
+def test_progress_tears_no_time_apart() -> None:
+    """All events of a time are read in one step, also where steps are short for progress."""
+    rows = [{"type": "ABBCABC"[place % 7], "ts": place // 40, "v": 0} for place in range(400)]
+    query, events = cepheid.query("SELECT * WHERE A THEN (B ;[< 5] C) WITHIN 2 TIME MODEL ACTIVE_OFFICE"), pa.Table.from_pylist(rows)
+    told = query.run(events, progress=lambda *_: None)
+    assert [match.variables for match in told] == [match.variables for match in query.run(events)] != []

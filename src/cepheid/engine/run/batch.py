@@ -57,11 +57,16 @@ SECONDS = 0.3
 """What such a step should take: then progress is said about as often, however slow the query is; inside a step `Progress.beat` says it."""
 
 
-def _steps(total: int, most: int, *, told: bool) -> Iterator[tuple[int, int]]:
-    """Where the steps of a run start and stop: at most so many events each; told: progress is, so that slow ones get shorter."""
+def _steps(total: int, most: int, *, told: bool, goes_on: Callable[[int], bool] | None = None) -> Iterator[tuple[int, int]]:
+    """Where the steps of a run start and stop: at most so many events each; told: progress is, so that slow ones get shorter.
+
+    goes_on: of what event a step does not begin with it.
+    """
     start, step = 0, min(most, FIRST) if told else most
     while start < total:
         stop, began = min(start + step, total), monotonic()
+        while goes_on is not None and stop < total and goes_on(stop):
+            stop += 1
         yield start, stop
         if told:
             step = max(1, min(most, 2 * step, int(step * SECONDS / max(monotonic() - began, SECONDS / 2))))
@@ -151,7 +156,8 @@ def run(
     if groups is not None and compiled.consume is Consumption.ANY:
         chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress)
     else:
-        chunks = grouped_chunks(evaluation, read, where.rows, where.cuts, progress=progress, before=None if having is None else having.read)
+        before, together = None if having is None else having.read, compiled.looks_ahead
+        chunks = grouped_chunks(evaluation, read, where.rows, where.cuts, progress=progress, before=before, together=together)
     maker: AnyEvaluation | None = evaluation
     if compiled.earlier:
         places = _begins(events)
@@ -320,16 +326,25 @@ def grouped_chunks(
     *,
     progress: Progress | None = None,
     before: Callable[[int], None] | None = None,
+    together: bool = False,
 ) -> Iterator[Chunk]:
     """The matches in partitions that lie one after the other, read a step at a time; segments number the partitions.
 
     rows: where the letter and time of each event stand, None: in their order. cuts: where each partition starts. before: is told the first segment of
-    each step.
+    each step. together: whether the events of a time have to be read in one step.
     """
     total = len(events) if rows is None else len(rows)
+
+    def goes_on(stop: int) -> bool:
+        """Whether an event has the time of the one before it."""
+        here, last = (stop, stop - 1) if rows is None else (rows[stop], rows[stop - 1])
+        return bool(events.times[here] == events.times[last])
+
     if progress is not None:
         progress.begin(total)
-    for start, stop in _steps(total, STEP if rows is None else min(STEP, GATHERED), told=progress is not None):
+    for start, stop in _steps(
+        total, STEP if rows is None else min(STEP, GATHERED), told=progress is not None, goes_on=goes_on if together else None
+    ):
         piece = slice(start, stop) if rows is None else rows[start:stop].astype(np.intp, copy=False)
         first = int(np.searchsorted(cuts, start, "right")) - 1
         inside = cuts[first : int(np.searchsorted(cuts, stop, "left"))] - start
