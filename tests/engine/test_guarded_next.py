@@ -87,9 +87,10 @@ def test_what_is_next_is_that_of_the_definition(variant: str, seed: int, cases: 
         drawn.seen["matched"] += bool(given)
 
 
-def test_progress_tears_no_time_apart() -> None:
+@pytest.mark.parametrize("keys", ["", " PARTITION BY k", " PARTITION BY k CONSUME BY ANY"])
+def test_progress_tears_no_time_apart(keys: str) -> None:
     """All events of a time are read in one step, also where steps are short for progress."""
-    rows = [{"type": "ABBCABC"[place % 7], "ts": place // 40, "v": 0} for place in range(400)]
-    query, events = cepheid.query("SELECT * WHERE A THEN (B ;[< 5] C) WITHIN 2 TIME MODEL ACTIVE_OFFICE"), pa.Table.from_pylist(rows)
+    rows = [{"type": "ABBCABC"[place % 7], "ts": place // 40, "k": place // 3 % 2, "v": 0} for place in range(400)]
+    query, events = cepheid.query(f"SELECT * WHERE A THEN (B ;[< 5] C) WITHIN 2{keys} TIME MODEL ACTIVE_OFFICE"), pa.Table.from_pylist(rows)
     told = query.run(events, progress=lambda *_: None)
     assert [match.variables for match in told] == [match.variables for match in query.run(events)] != []

@@ -57,16 +57,16 @@ SECONDS = 0.3
 """What such a step should take: then progress is said about as often, however slow the query is; inside a step `Progress.beat` says it."""
 
 
-def _steps(total: int, most: int, *, told: bool, goes_on: Callable[[int], bool] | None = None) -> Iterator[tuple[int, int]]:
+def _steps(total: int, most: int, *, told: bool, begin: Array | None = None) -> Iterator[tuple[int, int]]:
     """Where the steps of a run start and stop: at most so many events each; told: progress is, so that slow ones get shorter.
 
-    goes_on: of what event a step does not begin with it.
+    begin: where a step may begin, ascending, None: anywhere; a step goes on to the next such place.
     """
     start, step = 0, min(most, FIRST) if told else most
     while start < total:
         stop, began = min(start + step, total), monotonic()
-        while goes_on is not None and stop < total and goes_on(stop):
-            stop += 1
+        if begin is not None:
+            stop = next(iter(begin[np.searchsorted(begin, stop) :][:1].tolist()), total)
         yield start, stop
         if told:
             step = max(1, min(most, 2 * step, int(step * SECONDS / max(monotonic() - began, SECONDS / 2))))
@@ -154,7 +154,7 @@ def run(
     evaluation = compiled.evaluation(variant=variant, sample=sample, texts=texts, judge=judge)
     read = dataclasses.replace(read, vetoed=vetoed, worth=None if having is None else having.heed(evaluation, read.letters))
     if groups is not None and compiled.consume is Consumption.ANY:
-        chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress)
+        chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress, together=compiled.looks_ahead)
     else:
         before, together = None if having is None else having.read, compiled.looks_ahead
         chunks = grouped_chunks(evaluation, read, where.rows, where.cuts, progress=progress, before=before, together=together)
@@ -334,17 +334,10 @@ def grouped_chunks(
     each step. together: whether the events of a time have to be read in one step.
     """
     total = len(events) if rows is None else len(rows)
-
-    def goes_on(stop: int) -> bool:
-        """Whether an event has the time of the one before it."""
-        here, last = (stop, stop - 1) if rows is None else (rows[stop], rows[stop - 1])
-        return bool(events.times[here] == events.times[last])
-
+    begin = _changes(events.times if rows is None else events.times[rows]) if together else None
     if progress is not None:
         progress.begin(total)
-    for start, stop in _steps(
-        total, STEP if rows is None else min(STEP, GATHERED), told=progress is not None, goes_on=goes_on if together else None
-    ):
+    for start, stop in _steps(total, STEP if rows is None else min(STEP, GATHERED), told=progress is not None, begin=begin):
         piece = slice(start, stop) if rows is None else rows[start:stop].astype(np.intp, copy=False)
         first = int(np.searchsorted(cuts, start, "right")) - 1
         inside = cuts[first : int(np.searchsorted(cuts, stop, "left"))] - start
@@ -361,6 +354,11 @@ def grouped_chunks(
             progress(stop)
 
 
+def _changes(times: Array) -> Array:
+    """The places whose time is not that of the one before."""
+    return np.flatnonzero(np.diff(times)) + 1
+
+
 def interleaved_chunks(
     evaluation: AnyEvaluation,
     events: Events,
@@ -368,16 +366,19 @@ def interleaved_chunks(
     groups: Groups,
     *,
     progress: Progress | None = None,
+    together: bool = False,
 ) -> Iterator[Chunk]:
-    """The matches in partitions that are read in stream order, a step at a time, each in a slot of its own; segments number the partitions."""
+    """The matches in partitions that are read in stream order, a step at a time, each in a slot of its own; segments number the partitions.
+
+    together: whether the events of a time have to be read in one step.
+    """
     order, cuts, slots = groups.interleaved()
     rows = order if stream is None else stream[order]
     if progress is not None:
         progress.begin(len(rows))
-    for first, last in (np.searchsorted(cuts, step).tolist() for step in _steps(len(rows), STEP, told=progress is not None)):
-        if first == last:  # within a segment, which is read as a whole
-            continue
-        start, stop = int(cuts[first]), int(cuts[last]) if last < len(cuts) else len(rows)
+    begin = np.intersect1d(cuts, _changes(events.times[rows])) if together else cuts  # a segment is read as a whole
+    for start, stop in _steps(len(rows), STEP, told=progress is not None, begin=begin):
+        first, last = np.searchsorted(cuts, [start, stop]).tolist()
         mine = slots[first:last]
         piece = rows[start:stop]
         if progress is not None:
