@@ -182,6 +182,7 @@ CONSUMERS = {
     "automata/regions.py _is_nested": "test_macro_states_ask_guards",
     "engine/evaluations/guards/guarded_tables.py _steps": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guards/guarded_parts_run.py part_program": "test_methods_for_guards_take_what_asks_them",
+    "engine/evaluations/guards/guarded_next_run.py next_program": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guards/guarded_tables.py _places": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guards/guarded_choice_run.py is_last": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guards/guarded_choice_run.py unites": "test_chains_unite_whose_guard_is_a_longest_gap",
