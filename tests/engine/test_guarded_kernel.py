@@ -859,8 +859,10 @@ def test_random_programs_in_pieces_with_restarts(what: str, variant: str) -> Non
             ways.append((GuardedChoice, GuardedChoiceRun, chosen, matches_of, "chosen"))
         for plain, kind, asked, give, name in ways:
             twin, whole = plain(asked, **bounds), kind(asked, variant=variant, **bounds)
-            wanted = give(twin, rows, texts=texts)
-            assert give(whole, rows, texts=texts) == wanted
+            wanted, expected = give(whole, rows, texts=texts), give(twin, rows, texts=texts)
+            # Of matches that are found in several ways the order is that of the macro states, and the twin's may share other configurations.
+            ordered: Any = sorted if GuardTables(asked).repeats else list
+            assert ordered(wanted) == ordered(expected)
             assert whole.marked.tolist() == twin.marked.tolist()
             evaluation, found = kind(asked, sizes=sizes, variant=variant, **bounds), []
             cuts = sorted(rng.choices(range(len(rows) + 1), k=rng.choice((0, 2, 4))))
