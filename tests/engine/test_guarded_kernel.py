@@ -308,7 +308,7 @@ def test_counts_of_partitions_are_separate() -> None:
 
 @pytest.mark.parametrize("variant", available())
 def test_the_kernel_chooses_the_sample_of_the_plain_evaluation(variant: str) -> None:
-    drawn = Enough(share(CASES, variant), drawn_cases(f"kernel sample {variant}", once=True), chosen=3)
+    drawn = Enough(share(CASES, variant), drawn_cases(f"kernel sample {variant}"), chosen=3, several=1)
     for rng, program, rows in drawn:
         bounds, texts = {**random_bounds(rng), "limit": rng.choice((None, None, 2)), "sample": rng.choice((1, 2, 3))}, Texts()
         wanted = matches_of(Guarded(program, **bounds), rows, texts=texts)
@@ -317,6 +317,7 @@ def test_the_kernel_chooses_the_sample_of_the_plain_evaluation(variant: str) -> 
             count > bounds["sample"] for _, count in counts_of(GuardedCounts(program, **unbounded), rows, texts=texts)
         )
         evaluation = GuardedRun(program, sizes=rng.choice((None, TINY)), variant=variant, **bounds)
+        drawn.seen["several"] += evaluation.tables.repeats and len(wanted) > 1
         cut = rng.randrange(len(rows) + 1)
         found = [
             match
@@ -692,7 +693,7 @@ def test_more_macro_states_than_there_is_room_for_run_in_python(monkeypatch: pyt
 
 def long_chain(rng: random.Random) -> Program:
     """Events that follow each other soon; on the way some end partial matches, or move them on without being marked."""
-    states, moves = rng.randint(64, 130), [Transition(0, 1, A, X, writes=stores(r0=Now(T)))]
+    states, moves = rng.choice((rng.randint(64, 130), rng.randint(250, 300))), [Transition(0, 1, A, X, writes=stores(r0=Now(T)))]
     for state in range(1, states):
         moves.append(Transition(state, state + 1, A | guard(0), rng.choice((X, Y)), writes=stores(r0=Now(T))))
         way = rng.random()
@@ -709,7 +710,7 @@ def test_macro_states_that_share_a_bit(variant: str) -> None:
     drawn = Enough(share(CASES // 20, variant), itertools.count(), given=1, shared=1)
     for _ in drawn:
         program, texts = long_chain(rng), Texts()
-        rows = [dataclasses.replace(row, type=rng.choice("AAAAAABC")) for row in random_rows(rng, 200)]
+        rows = [dataclasses.replace(row, type=rng.choice("AAAAAABC")) for row in random_rows(rng, max(200, 3 * len(program.automaton.outgoing) // 2))]
         bounds = random_bounds(rng) | {"window": rng.choice((None, 150)), "count_window": None, "limit": rng.choice((0, 1, 2))}
         plain, fast = Guarded(program, **bounds), GuardedRun(program, variant=variant, **bounds)
         wanted, found = matches_of(plain, rows, texts=texts), []

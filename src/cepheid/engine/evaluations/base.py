@@ -103,6 +103,20 @@ def collect(chunks: Sequence[Chunk]) -> Chunk:
     return Chunk(offsets, **fields, counts=joined(counts) if counts else None)
 
 
+def by_trigger(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """The same matches, with all of a trigger in one chunk: the last trigger of a chunk waits for the next one."""
+    held: list[Chunk] = []
+    for chunk in filter(len, chunks):
+        held.append(chunk)
+        if len(chunk.triggers) > 1 or (held[0].segments[-1], held[0].ends[-1]) != (chunk.segments[-1], chunk.ends[-1]):
+            together = collect(held)
+            stop = int(together.triggers[-1])
+            held = [together.take(np.arange(stop, len(together)))]
+            yield together.take(np.arange(stop))
+    if held:
+        yield collect(held)
+
+
 class HasBytes(Protocol):
     """What says how much memory it takes."""
 

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from cepheid.schema import EventSchema
 
 
-GUARDS_FORM = 5
+GUARDS_FORM = 6
 """How the state of queries that compare events is written; another number refuses what is stored, as that of another query."""
 
 MAX_LISTED = 1 << 24

@@ -15,7 +15,7 @@ import numpy as np
 
 from cepheid.automata.program import NextProgram
 from cepheid.automata.transition import order
-from cepheid.engine.evaluations.base import Chunk, collect
+from cepheid.engine.evaluations.base import Chunk, by_trigger, collect
 from cepheid.engine.evaluations.guards.guarded_run import NEXT, GuardedRun
 from cepheid.engine.evaluations.guards.guarded_tables import UnknownError
 from cepheid.engine.memory.pools import offsets_of
@@ -125,16 +125,8 @@ def fronts(run: NextRun, events: Events) -> Iterator[Chunk]:
 
 
 def _by_time(run: NextRun, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    """Chunks with what several events of a time have given put together; the last time of a chunk waits for the next one."""
-    held: list[Chunk] = []
-    for chunk in chunks:
-        together = collect([*held, chunk])
-        others = np.flatnonzero((together.segments != together.segments[-1]) | (together.ends != together.ends[-1]))
-        stop = int(others[-1]) + 1 if len(others) else 0
-        held = [together.take(np.arange(stop, len(together)))]
-        if stop:
-            yield _joined(together.take(np.arange(stop)), histories=run.histories)
-    yield from (_joined(each, histories=run.histories) for each in held)
+    """Chunks with what several events of a time have given put together."""
+    return (_joined(chunk, histories=run.histories) for chunk in by_trigger(chunks))
 
 
 def _joined(chunk: Chunk, *, histories: bool) -> Chunk:

@@ -9,12 +9,13 @@ match graph of letters (`match`).
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cepheid.engine.evaluations.base import ALL, Chunk
+from cepheid.engine.evaluations.base import ALL, Chunk, by_trigger
 from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS, BlockRun
 from cepheid.engine.evaluations.counts.counting import wider
 from cepheid.engine.evaluations.graph.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK
@@ -33,7 +34,6 @@ from cepheid.engine.evaluations.guards.guarded_tables import (
     REST,
     GuardTables,
     RepeatsError,
-    UnknownError,
 )
 from cepheid.engine.evaluations.spread import spread
 from cepheid.engine.evaluations.uncompiled import guarded as twin
@@ -161,12 +161,11 @@ class GuardedRun(BlockRun):
         self._labels: Array = np.array(program.shown, np.uint16)
         self._hidden: Array = np.array([not mark for mark in program.label_sets], np.bool_)
         self._merges = self._is_shown_twice()
+        self._told = self.limit if sample is None else None
         if self._merges:
             if self._counting == NUMBER:
                 raise RepeatsError
-            if sample is not None:
-                raise UnknownError("a match may be found in several ways, and a sample is wanted")
-            if self.limit != 1:
+            if self._told != 1:
                 self._set("limit", ALL if self.limit != 0 else 0)  # of different ones, as `_told_apart` counts them
         self._set("size", 1)
         self._numbers(0)
@@ -193,7 +192,7 @@ class GuardedRun(BlockRun):
             "layers": len(tables.layered),
             "floor": -1,
             "says": -1 if program.automaton.begins is None else tables.columns[program.automaton.begins],
-            "counting": self._counting if sample is None else CHOICE,
+            "counting": self._counting if sample is None or self._merges else CHOICE,
             "sample": sample or 0,
             "fresh": self._sets.fresh,
             "sets_end": self._sets.end,
@@ -328,6 +327,11 @@ class GuardedRun(BlockRun):
             self.marked,
         )
 
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, and give the matches that end in it as they are made, see `KernelEvaluation.chunks`."""
+        found = super().chunks(events)
+        return found if self.sample is None or not self._merges else self._sampled(found, self.sample)
+
     def _taken(self) -> list[Chunk]:
         found = self._buffered()
         if found is None:
@@ -350,7 +354,7 @@ class GuardedRun(BlockRun):
         found = Chunk(offsets_of(lengths), chunk.positions[shown], chunk.labels[shown], chunk.segments)
         new = [number for number in range(len(found)) if self._is_new(found, number)]
         self._set("matches", self._get("matches") - len(found) + len(new))
-        if self._get("enumerating") and self._get("given") and len(self._seen) == self.limit:
+        if self._get("enumerating") and self._get("given") and len(self._seen) == self._told:
             # Nothing more of this event is wanted.
             self._set("matches", self._get("matches") + self._get("given"))
             self._set("enumerating", 0)
@@ -365,7 +369,19 @@ class GuardedRun(BlockRun):
         trigger = int(found.segments[number]), positions[-1]
         if trigger != self._trigger:
             self._trigger, self._seen = trigger, Distinct()
-        return len(self._seen) != self.limit and self._seen.add((positions, tuple(found.labels[start:stop].tolist())))
+        return len(self._seen) != self._told and self._seen.add((positions, tuple(found.labels[start:stop].tolist())))
+
+    def _sampled(self, chunks: Iterable[Chunk], sample: int) -> Iterator[Chunk]:
+        """A sample of the matches of each trigger, once all of them are listed."""
+        for found in by_trigger(chunks):
+            counts = np.diff(found.triggers, append=len(found))
+            kept = [
+                first + place
+                for first, count, end in zip(found.triggers.tolist(), counts.tolist(), found.ends[found.triggers].tolist(), strict=True)
+                for place in itertools.islice(spread(count, sample, end) if count > sample else range(count), self.limit)
+            ]
+            self._set("matches", self._get("matches") - len(found) + len(kept))
+            yield found.take(np.array(kept, np.int64))
 
     # ------------------------------------------------------------------------------------------------ state
 

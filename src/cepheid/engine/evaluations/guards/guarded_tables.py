@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-MACROS = 254
+MACROS = (1 << 12) - 2
 """Macro states that a cell has room for."""
 
 REST, REST_BITS, REST_MASK = 61, 5, 31
@@ -68,7 +68,7 @@ NODE = ("previous", "jump", "best", "form", "ends")
 """The words that link a cell in a list; the ends are the least and the greatest value of each slot tested. Then, of a program that carries values,
 the group before (`older` of the kernel); last, of a program with a hash, its place there."""
 
-LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = (1 << 16) - 1, 16, (1 << 8) - 1, 24
+LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = (1 << 16) - 1, 16, (1 << 12) - 1, 28
 """Where the kind of a cell has its label, macro state + 1, and form, in bits."""
 
 UNMARKED = LABELS
