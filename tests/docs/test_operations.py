@@ -28,5 +28,5 @@ def test_operations_says_what_to_do_at_each_limit() -> None:
 def test_the_pictures_are_those_of_the_pages() -> None:
     pictures = script("pictures")
     found = pictures.pictures()
-    assert len(found) == 19
+    assert len(found) == 21
     assert pictures.stale(found) == [], "draw them anew: python scripts/pictures.py"

@@ -710,7 +710,10 @@ def test_macro_states_that_share_a_bit(variant: str) -> None:
     drawn = Enough(share(CASES // 20, variant), itertools.count(), given=1, shared=1)
     for _ in drawn:
         program, texts = long_chain(rng), Texts()
-        rows = [dataclasses.replace(row, type=rng.choice("AAAAAABC")) for row in random_rows(rng, max(200, 3 * len(program.automaton.outgoing) // 2))]
+        rows = [
+            dataclasses.replace(row, type=rng.choice("AAAAAABC"))
+            for row in random_rows(rng, max(200, 3 * len(program.automaton.outgoing) // 2))
+        ]
         bounds = random_bounds(rng) | {"window": rng.choice((None, 150)), "count_window": None, "limit": rng.choice((0, 1, 2))}
         plain, fast = Guarded(program, **bounds), GuardedRun(program, variant=variant, **bounds)
         wanted, found = matches_of(plain, rows, texts=texts), []

@@ -91,7 +91,7 @@ def test_it_is_written_built_and_given_values():
         ("first(a.v) > k", "`k` is no measure of SELECT", "`n`"),
         ("n", "a condition is TRUE or FALSE, this is int64", "compare"),
         ("prev(a).v > 1", "prev(..) can only be in a FILTER", "first(a.a)"),
-        ("lag(a.v) > 1", "lag(..) can only be in a FILTER", "(ANY : T) AS t"),
+        ("lag(a.v) > 1", "lag(..) can only be in a FILTER", "ANY AS before : T AS t"),
         ("median(a.v) > 1", "unknown measure `median`", "collect(x.a) in SELECT gives the values"),
     ],
 )

@@ -140,3 +140,53 @@ def test_a_definition_with_the_name_of_a_type_that_comes_in_is_a_warning(events:
     assert batches.warnings == (TAKEN,)
     together = cepheid.queries({"own": query, "other": "SELECT * WHERE Hot"}).run(both)
     assert (together["own"].warnings, together["other"].warnings) == ((TAKEN,), ())
+
+
+RISES = "SELECT a.amount AS was WHERE Pay AS a ; Pay AS b FILTER b.amount > a.amount"
+PAID = pa.table({"type": ["Pay"] * 1200, "ts": range(1200), "amount": [str(number % 90) for number in range(1200)]})
+AS_TEXT = "it is compared as text, where '10' comes before '9'; make it a column of numbers before"
+
+
+@pytest.mark.parametrize("query", [RISES, "SELECT MAX max(a.amount) AS top WHERE Pay+ AS a WITHIN 3", RISES + " AND b.amount > '5'"])
+@pytest.mark.parametrize("odd", [None, 3, 1150])
+def test_numbers_that_are_compared_as_texts(query, odd):
+    amounts = PAID["amount"].to_pylist()
+    if odd is not None:
+        amounts[odd : odd + 2] = ["n/a (EUR)", None]
+    why = "though its values are numbers" if odd is None else "for not all of its values are numbers, such as 'n/a (EUR)'"
+    for events in ways(PAID.set_column(2, "amount", pa.array(amounts))).values():
+        limited = cepheid.query(f"{query} LIMIT 1")
+        assert limited.run(events).warnings == (f"`amount` is text, {why}: {AS_TEXT}",)
+
+
+@pytest.mark.parametrize(
+    ("query", "amounts"),
+    [
+        (RISES.replace(">", "="), ["1", "2", "n/a"]),
+        (RISES.replace("amount", "ts"), ["1", "2", "n/a"]),
+        (RISES, ["A1", "A2", "3"]),
+        (RISES, [None, None, None]),
+        (RISES, [1, 2, 3]),
+    ],
+)
+def test_texts_that_are_no_numbers_or_not_compared(query, amounts):
+    events = pa.table({"type": ["Pay"] * 3, "ts": range(3), "amount": pa.array(amounts, None if any(amounts) else pa.string())})
+    assert [cepheid.query(query).run(events).warnings for events in ways(events).values()] == [()] * 4
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "warns"),
+    [
+        ("SELECT * WHERE Pay ; Pay", {}, True),
+        ("SELECT * WHERE Pay+ WITHIN 3 EVENTS", {}, True),
+        ("SELECT * WHERE Pay ; Pay", {"time": "at"}, False),
+        ("SELECT * WHERE Pay AS a FILTER a[v > 1]", {}, False),
+    ],
+)
+def test_a_column_of_times_that_nobody_names(query, options, warns):
+    at = pa.array([1, 2, 3], pa.timestamp("us"))
+    events = pa.table({"type": ["Pay"] * 3, "at": at, "v": [1, 2, 3]})
+    fact = "no column of the events is their time, so the rows are taken in their order; `at` has times: time= (--time) names it"
+    for given in (events, events.to_reader(max_chunksize=2), events.to_pylist()):
+        assert cepheid.query(query).run(given, **options).warnings == ((fact,) if warns else ())
+    assert cepheid.query(query).run(events.drop(["at"])).warnings == (), "no times, no question"

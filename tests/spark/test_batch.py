@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import cepheid
-from cepheid.errors import SchemaError
+from cepheid.errors import InputError, SchemaError
 from cepheid.spark.recognition import on
 from cepheid.spark.translation import cepheid_error, translated
 
@@ -482,3 +482,11 @@ def test_events_that_are_no_frame_of_spark_name_the_way():
         with pytest.raises(cepheid.InputError, match=f"a Spark query takes a Spark DataFrame, not a {what}") as error:
             recognition(events)
         assert error.value.help[0].startswith("q.run(..) takes other events")
+
+
+def test_what_a_stream_counts_its_listener_says(spark, tmp_path):
+    recognition = cepheid.query("SELECT * WHERE A ; B WITHIN 1 minute").on(lateness="1 second")
+    assert recognition.counts() == {}, "nothing was read"
+    spark.readStream.schema("type string, ts timestamp").parquet(str(tmp_path)).transform(recognition)
+    with pytest.raises(InputError, match=r"the DataFrame is streaming\nhelp: a cepheid\.spark\.Listener"):
+        recognition.counts()

@@ -67,4 +67,4 @@ def _types_of_no_event(plan: QueryPlan, streams: Sequence[Stream]) -> list[str]:
         "\n".join([fact, *(f"help: {line}" for line in suggestion(name, types.known, what="the types of the events are"))])
         for name, fact in facts.items()
     ]
-    return [*missing, *(f"note: {line}" for line in (*types.likenesses, *types.without_key, *types.clashes))]
+    return [*missing, *(f"note: {line}" for line in (*types.likenesses, *types.without_key, *types.clashes, *types.columns.warnings))]

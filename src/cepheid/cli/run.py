@@ -310,16 +310,15 @@ def unmet_types(plan: QueryPlan, streams: Mapping[str | None, Iterable[pa.Table]
     types = NamedTypes(plan, group_nulls=null_keys == "group")
     # Merged events have their type in a column of that name where a stream has an attribute of the usual one.
     own = DEFAULT_TYPE if types.column == STREAM_COLUMN else types.column
+    wanted = types.column is not None or types.columns.texts
     for name, pieces in streams.items():
         is_type = name in types.named
-        for events in pieces if types.column is not None else ():
-            column = (
-                pa.array([name]).take(pa.array(np.zeros(len(events), np.int64)))
-                if is_type or own not in events.column_names
-                else events[own]
-            )
-            keys = {key: events[key] for key in types.keyless if key in events.column_names and key != types.column}
-            types.see(pa.table({types.column or "": column, **keys}))
+        for events in pieces if wanted else ():
+            named = {each: events[each] for each in (*types.keyless, *types.columns.texts) if each in events.column_names}
+            if types.column is not None:
+                alone = is_type or own not in events.column_names
+                named[types.column] = pa.array([name]).take(pa.array(np.zeros(len(events), np.int64))) if alone else events[own]
+            types.see(pa.table(named))
     return types
 
 

@@ -293,7 +293,11 @@ HINTS: tuple[Hint, ...] = (
     _hint("name the attributes one by one, or leave `.*` out for whole events", at=r"\*", before=r"\."),
     # words of SQL
     _hint("matches come in the order of the event that completes them", at=r"ORDER\b", accepts="LIMIT"),
-    _hint("one row per match: PARTITION BY gives matches per key", at=r"GROUP\b", accepts="LIMIT"),
+    _hint(
+        "one row per match: PARTITION BY gives matches per key; docs/cookbook.md has one number for each key",
+        at=r"GROUP\b",
+        accepts="LIMIT",
+    ),
     _hint("conditions come after FILTER, before PARTITION BY", at=r"(?:WHERE|AND|ON)\b", accepts="LIMIT"),
     _hint(_NO_OFFSET, at=r"(?:OFFSET|FETCH)\b", accepts="$END"),
     _hint(_NO_OFFSET, at=",", before=r"\bLIMIT\s+\S+"),

@@ -281,7 +281,11 @@ class MeasureBinder(ExpressionBinder):
         if name in functions.FUNCTIONS:
             return self.function(name, node)
         if name == "lag":
-            raise self.error("lag(..) can only be in a FILTER", node.span, "show the events before a match as part of it: (ANY : T) AS t")
+            raise self.error(
+                "lag(..) can only be in a FILTER",
+                node.span,
+                "show the event before as part of the match: `ANY AS before : T AS t` for `T AS t`, and before.a",
+            )
         if name == "deadline_time":
             return self._deadline(node)
         if name not in AGGREGATES or name in UNSPOKEN:
@@ -377,6 +381,8 @@ class MeasureBinder(ExpressionBinder):
             return f"count(DISTINCT {written})" if name == "count_distinct" else f"{name}({written})"
 
         help_ = f"write {call('x.a')}, and compute with its value"
+        if isinstance(node, syntax.Case):
+            help_ = "give the events that count a name of their own, as in (A AS a OR (ANY AS o FILTER o.type != 'A'))+, and write count(a)"
         if isinstance(node, syntax.Word):
             attributes = self.context.schema.attributes
             attribute = node.name if node.name in attributes else nearest(node.name, attributes) or node.name

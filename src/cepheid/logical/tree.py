@@ -95,6 +95,15 @@ def conditions_of(pattern: Pattern) -> Iterator[tuple[Filter, Expression]]:
                 yield node, condition
 
 
+OF_ONE_EVENT = (plan.Event, plan.Named, plan.Or, plan.Project, plan.Select, plan.Filter, plan.Within, plan.WithinEvents)
+"""Patterns whose matches have one event, if those below them have: how it stands to others does not matter."""
+
+
+def is_of_one_event(pattern: Pattern) -> bool:
+    """Whether each match has one event."""
+    return all(isinstance(node, OF_ONE_EVENT) for node in walk(pattern))
+
+
 def union(operands: list[Pattern], *, like: Pattern) -> Pattern:
     """The OR of one or more patterns, equal ones once, with the span of `like`."""
     distinct = list(dict.fromkeys(operands))

@@ -166,6 +166,7 @@ class Recognition:
         self.options = options
         # Of the last result; one value, so that threads that call the same object never mix two results.
         self._last: tuple[QueryPlans, Observation | None] | None = None
+        self._streams = False
 
     def __call__(self, frame: DataFrame) -> DataFrame:
         """The matches in a DataFrame of events, lazily; raises InputError for anything else."""
@@ -175,7 +176,9 @@ class Recognition:
                 help="q.run(..) takes other events; spark.createDataFrame(..) makes a DataFrame of Spark",
             )
         if frame.isStreaming:
-            return self._stream(frame).run()
+            found = self._stream(frame).run()
+            self._streams = True
+            return found
         self._check_options()
         several = QueryPlans.of(self.queries, self.names, self.options, frame)
         matches, observation = several.run()
@@ -220,8 +223,13 @@ class Recognition:
 
         By reason: a NULL key (`null_keys`), a NULL time (`null_times`), a time outside the years 1 to 9999 (`bad_times`). Events of any type are
         counted, also those that could not change the result. Waits for the first action to end. If Spark has lost the counts of that action (it skips
-        the rest of a plan when no rows are left), a job counts again.
+        the rest of a plan when no rows are left), a job counts again. Raises InputError where there was a stream alone.
         """
+        if self._streams and self._last is None:
+            raise InputError(
+                "counts() is about a table, and the DataFrame is streaming",
+                help="a cepheid.spark.Listener has these counts of each micro-batch: spark.streams.addListener(Listener())",
+            )
         several, observation = self._last or (None, None)
         if several is None or observation is None:
             return {}

@@ -1,7 +1,8 @@
 """The event types that a query names but no event has: a misspelt name gives no error, but no matches, or too many.
 
 And what else gives a plausible number in silence: types that differ from a named one only in case or in spaces around them, types of which no event
-has a key of PARTITION BY, and types of EVENT definitions that events have which come in (a pattern that asks for the type takes both).
+has a key of PARTITION BY, and types of EVENT definitions that events have which come in (a pattern that asks for the type takes both). What other
+columns say is in `named_columns`.
 
 Comes in: the events of a run, with their letters if there are any. Goes out: warnings.
 """
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.engine.input.named_columns import NamedColumns
 from cepheid.engine.letters.predicates import text_bytes
 from cepheid.engine.letters.values import plain
 from cepheid.engine.letters.words import types_in
@@ -55,6 +57,7 @@ class NamedTypes:
     NULL is a key like any other. missing: the types that no event had so far; none where the type is not in a column. Types that EVENT definitions
     make are not among them: whether there are such events is what the query asks. taken: the types of definitions that events had. alike: how many
     events had a type that is a named one but for case or spaces, by their type. keyless: for each key the types of which no event had it so far.
+    columns: what is known of other columns.
     """
 
     def __init__(self, plan: QueryPlan, programs: Sequence[Program] = (), *, derived: bool = False, group_nulls: bool = False) -> None:
@@ -62,6 +65,7 @@ class NamedTypes:
         named = {node.type for pattern in patterns for node in walk(pattern) if isinstance(node, Event) and node.type is not None}
         named -= plan.schema.made.keys()
         self.column = plan.schema.type_column
+        self.columns = NamedColumns(plan)
         self.missing: set[str] = set() if self.column is None else set(named)
         self.taken: set[str] = set()
         self.alike: dict[str, int] = {}
@@ -78,6 +82,7 @@ class NamedTypes:
         Linear in the letters, and in these only until all is known. The types themselves are only looked at where one is missing in the letters, is
         that of a definition, or where the readers met one that is a named one but for case or spaces, or do not say what they met.
         """
+        self.columns.see(events)
         if self.column is None or not events.num_rows:
             return
         self._find(self.missing, letters, None)
@@ -158,7 +163,7 @@ class NamedTypes:
         """A line for each type that is missing, with the name that is near, none without any event; and for each that is taken."""
         near = {name: nearest(name, self.known) for name in sorted(self.missing)} if self._met else {}
         missing = [f"no event has the type `{name}`" + (f": did you mean `{like}`?" if like else "") for name, like in near.items()]
-        return (*missing, *self.likenesses, *self.without_key, *self.clashes)
+        return (*missing, *self.likenesses, *self.without_key, *self.clashes, *self.columns.warnings)
 
     @property
     def likenesses(self) -> tuple[str, ...]:

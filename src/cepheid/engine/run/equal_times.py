@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cepheid.engine.letters.codes import having
-from cepheid.logical import plan
-from cepheid.logical.tree import walk
+from cepheid.logical.tree import is_of_one_event
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 
 FIRST, PIECE = 1 << 10, 1 << 16
 """Events that are looked at together, at first and later: the first two that are found are enough."""
-
-OF_ONE_EVENT = (plan.Event, plan.Named, plan.Or, plan.Project, plan.Select, plan.Filter, plan.Within, plan.WithinEvents)
-"""Patterns whose matches have one event, if those below them have: how it stands to others does not matter."""
 
 
 def warnings_of(
@@ -71,7 +67,7 @@ def _first_tied(compiled: Compiled, times: Array, letters: Sequence[Array], rows
 def _of_one_event(compiled: Compiled) -> bool:
     """Whether nothing says what stands before or behind an event."""
     alone = not (compiled.absences or compiled.lags or compiled.positional)
-    return alone and all(isinstance(node, OF_ONE_EVENT) for node in walk(compiled.plan.pattern))
+    return alone and is_of_one_event(compiled.plan.pattern)
 
 
 def _relevant(compiled: Compiled, letters: Sequence[Array]) -> Array:
