@@ -5,7 +5,7 @@ computes: `registers.Computes`. No index answers this, for it may hold for any o
 
 It is computed by STEPS over one result. What a step computes with is an operand, a constant, or the result that was pushed last; AND, OR, CASE,
 COALESCE and IN leave steps out. Here are the conditions that can be computed so, over integers (times, durations and short decimals too), doubles,
-and decimals of more than MOST_DIGITS, which are WIDE: an operand is two, the HALVES of its units. Booleans, dates and texts are compared, passed on,
+and decimals of more than WORD_DIGITS, which are WIDE: an operand is two, the HALVES of its units. Booleans, dates and texts are compared, passed on,
 and asked whether they are NULL. The others are correlations.
 """
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 from cepheid.automata.correlation import variables
 from cepheid.logical.folding import EXACT, INT64_MAX, INT64_MIN
 from cepheid.logical.plan import HALVES, Apply, Expression, Literal
-from cepheid.logical.types import FLIPPED, type_of
+from cepheid.logical.types import FLIPPED, is_two_words, type_of
 from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
@@ -36,9 +36,6 @@ MOST_STEPS = 128
 
 MOST_PUSHED = 8
 """Results that are pushed at once."""
-
-MOST_DIGITS = 18
-"""Digits of a decimal that one word holds."""
 
 
 class Step(NamedTuple):
@@ -102,7 +99,7 @@ def _chain(value: Expression) -> Steps:
 
 def _loaded(value: Expression) -> list[Step]:
     """An operand or a constant."""
-    if not _is_wide(value):
+    if not is_two_words(value):
         return [Step("load", value, _is_real(value))]
     if not isinstance(value, Literal):
         upper, lower = (Apply(half, (value,), pa.int64()) for half in HALVES)
@@ -122,7 +119,7 @@ def _with_constant(operator: str, number: int, *, wide: bool) -> list[Step]:
 def _as(value: Expression, *, wide: bool) -> Steps:
     """The steps of a value, as a wide number where that is wanted."""
     found = _chain(value)
-    if found is None or not wide or _is_wide(value):
+    if found is None or not wide or is_two_words(value):
         return found
     return [found[0]._replace(wide=True)] if _is_loaded(found) else [*found, Step("widen", wide=True)]
 
@@ -146,7 +143,7 @@ def _joined(parts: Iterable[Steps]) -> Steps:
 
 def _alone(value: Apply) -> Steps:
     return (
-        _joined([_chain(value.arguments[0]), [Step(value.operator, None, _is_real(value), wide=_is_wide(value))]])
+        _joined([_chain(value.arguments[0]), [Step(value.operator, None, _is_real(value), wide=is_two_words(value))]])
         if _is_number(value)
         else None
     )
@@ -158,11 +155,9 @@ def _rounded(value: Apply) -> Steps:
         return _chain(argument)
     if _is_real(value):
         return _alone(value)
-    rounded, again = (
-        Step(value.operator, wide=True, digits=type_of(argument).scale),
-        _with_constant("*", 10 ** type_of(value).scale, wide=True),
-    )
-    return _joined([_as(argument, wide=True), [rounded], again, _fitting(value, wide=True), _narrowed(value, wide=True)])
+    rounded = [Step(value.operator, wide=True, digits=type_of(argument).scale)]
+    scaled = _with_constant("*", 10 ** type_of(value).scale, wide=True)
+    return _joined([_as(argument, wide=True), rounded, scaled, _fitting(value, wide=True), _narrowed(value, wide=True)])
 
 
 def _cast(value: Apply) -> Steps:
@@ -174,7 +169,7 @@ def _cast(value: Apply) -> Steps:
     if pa.types.is_decimal(source) and _is_real(value):
         return _joined([_as(argument, wide=True), [Step("cast", wide=True, digits=source.scale)]])
     if pa.types.is_decimal(target) and (pa.types.is_int64(source) or pa.types.is_decimal(source)):
-        times, wide = 10 ** (target.scale - (0 if pa.types.is_int64(source) else source.scale)), _is_wide(value)
+        times, wide = 10 ** (target.scale - (0 if pa.types.is_int64(source) else source.scale)), is_two_words(value)
         return _joined([_as(argument, wide=wide), _with_constant("*", times, wide=wide) if times > 1 else [], _fitting(value, wide=wide)])
     if any(check(source) and check(target) for check in (pa.types.is_timestamp, pa.types.is_duration)):
         return _joined([_chain(argument), [Step("*", _whole(NANOSECONDS[source.unit] // NANOSECONDS[target.unit]))]])
@@ -184,7 +179,7 @@ def _cast(value: Apply) -> Steps:
 def _computed(value: Apply) -> Steps:
     if not _is_number(value):
         return None
-    wide = any(map(_is_wide, [value, *value.arguments]))
+    wide = any(map(is_two_words, [value, *value.arguments]))
     digits = 0
     if pa.types.is_decimal(type_of(value)):
         scale, scales = type_of(value).scale, [type_of(argument).scale for argument in value.arguments]
@@ -218,7 +213,7 @@ def _fitting(value: Expression, *, wide: bool) -> list[Step]:
 
 def _narrowed(value: Expression, *, wide: bool) -> list[Step]:
     """What makes a wide number a word, where its type is no wide one."""
-    return [Step("narrow", wide=True)] if wide and not _is_wide(value) else []
+    return [Step("narrow", wide=True)] if wide and not is_two_words(value) else []
 
 
 def _whole(number: int) -> Literal:
@@ -232,7 +227,7 @@ def _compared(value: Apply) -> Steps:
     kinds = [type_of(argument) for argument in value.arguments]
     if len({kind.scale for kind in kinds if pa.types.is_decimal(kind)}) > 1:
         return None
-    return _with_both(value, wide=any(map(_is_wide, value.arguments)))
+    return _with_both(value, wide=any(map(is_two_words, value.arguments)))
 
 
 def _jumping(value: Apply) -> Steps:
@@ -289,12 +284,6 @@ WAYS: dict[str, Callable[[Apply], Steps]] = {
 
 def _is_real(value: Expression) -> bool:
     return bool(pa.types.is_float64(type_of(value)))
-
-
-def _is_wide(value: Expression) -> bool:
-    """Whether a value is a decimal that one word may not hold."""
-    kind = type_of(value)
-    return bool(pa.types.is_decimal(kind) and kind.precision > MOST_DIGITS)
 
 
 def _is_number(value: Expression) -> bool:

@@ -82,6 +82,16 @@ def time_value_type(kind: pa.DataType) -> pa.DataType:
     return pa.timestamp("ms") if pa.types.is_date64(kind) else cast("pa.DataType", canonical(kind))
 
 
+WORD_DIGITS = 18
+"""Digits that a decimal of one word may have."""
+
+
+def is_two_words(expression: Expression) -> bool:
+    """Whether a value is a decimal that may have more digits than one word of 64 bits holds."""
+    kind = type_of(expression)
+    return bool(pa.types.is_decimal(kind) and kind.precision > WORD_DIGITS)
+
+
 def is_number(kind: pa.DataType) -> bool:
     """Whether a type is that of canonical numbers."""
     return bool(kind in (INT64, DOUBLE) or _is_decimal(kind))

@@ -33,7 +33,7 @@ from cepheid.engine.letters.words import are_letters
 from cepheid.engine.memory.pools import Array, power_of_two
 from cepheid.errors import LimitError
 from cepheid.logical.plan import Expression, Field, Index, Time, walk
-from cepheid.logical.types import type_of
+from cepheid.logical.types import is_two_words, type_of
 from cepheid.records import record
 from cepheid.schema import is_text
 
@@ -247,15 +247,6 @@ def _distinct(numbers: Iterable[Array]) -> list[int]:
 
 LOWER_HALF = 1 << 63
 """What the second word of a decimal of two is below its lower half."""
-
-ONE_WORD_DIGITS = 18
-"""Digits that a decimal of one word may have."""
-
-
-def is_two_words(value: Expression) -> bool:
-    """Whether a value is a decimal that may have more digits than one word holds."""
-    kind = type_of(value)
-    return bool(pa.types.is_decimal(kind) and kind.precision > ONE_WORD_DIGITS)
 
 
 def is_interned(value: Expression) -> bool:

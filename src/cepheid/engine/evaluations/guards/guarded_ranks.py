@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.letters.encoded import RANK_BITS, is_two_words
+from cepheid.engine.letters.encoded import RANK_BITS
 from cepheid.engine.letters.values import INT64_MAX, INT64_MIN
 from cepheid.engine.memory.checks import demand
+from cepheid.logical.types import is_two_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -24,9 +24,9 @@ from cepheid.engine.evaluations.guards.guarded_facts import Facts
 from cepheid.engine.evaluations.guards.guarded_layers import Move, layered
 from cepheid.engine.evaluations.uncompiled.guarded_indexes import ALL, ORDER, Question
 from cepheid.engine.evaluations.uncompiled.guarded_values import plain_constant
-from cepheid.engine.letters.encoded import is_interned, is_two_words, ordered_bits
+from cepheid.engine.letters.encoded import is_interned, ordered_bits
 from cepheid.logical.plan import Apply, Derived, Index, Literal, Time, walk
-from cepheid.logical.types import FLIPPED, NEGATED, type_of
+from cepheid.logical.types import FLIPPED, NEGATED, is_two_words, type_of
 from cepheid.records import record
 from cepheid.schema import is_text
 
