@@ -149,7 +149,6 @@ CONSUMERS = {
     "theory/closures.py check_invariants": "test_closures_carry_guards",
     "automata/conditions.py _acting": "test_patterns_make_guards",
     "automata/conditions.py _actions": "test_patterns_make_guards",
-    "automata/conditions.py _keeping": "test_patterns_make_guards",
     "automata/conditions.py _marking": "test_patterns_make_guards",
     "automata/conditions.py completed": "test_patterns_make_guards",
     "automata/construct.py _windowed": "test_patterns_make_guards",

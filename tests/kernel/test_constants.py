@@ -16,7 +16,7 @@ import cepheid.kernel
 from cepheid.engine.evaluations import base, block_run
 from cepheid.engine.evaluations.choosing import last, maximal, next, restricted  # noqa: A004 - a module called after NXT
 from cepheid.engine.evaluations.graph import match
-from cepheid.engine.evaluations.guards import guarded_cells, guarded_parts_run, guarded_run, guarded_sets, guarded_tables
+from cepheid.engine.evaluations.guards import guarded_cells, guarded_memo, guarded_parts_run, guarded_run, guarded_sets, guarded_tables
 from cepheid.engine.memory import blocks, count_blocks, pools
 from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
@@ -64,6 +64,7 @@ OPERATIONS = {
     "HIGH": "high",
     "WIDEN": "widen",
     "NARROW": "narrow",
+    "ASK": "ask",
 }
 """What the steps of a program do, as its kernel calls them; what is not here is what is left."""
 
@@ -142,6 +143,8 @@ OTHERS = {
     | {"MEMBER_BITS": guarded_tables.MEMBER_BITS, "MEMBER_MASK": guarded_tables.MOST_SETS - 1}
     | {f"MADE_{how.upper()}": number for how, number in guarded_tables.MADE.items()}
     | {"SLOTS_MASK": (1 << guarded_tables.HOW_BITS) - 1, "HOW_MASK": (1 << guarded_tables.COLUMN_BITS - guarded_tables.HOW_BITS) - 1}
+    | {f"Q_{name.upper()}": len(guarded_memo.MEMO) - place for place, name in enumerate(guarded_memo.MEMO)}
+    | {f"A_{name.upper()}": place for place, name in enumerate(guarded_memo.ROW)}
     | {name: getattr(guarded_cells, name) for name in ("HEIGHT_BITS", "HEIGHT_MASK")}
     | {
         "RISING": 1,

@@ -50,13 +50,10 @@ class Choices:
     chosen: tuple[int, ...]
 
     @classmethod
-    def of(cls, guards: Guards, correlation: Correlation) -> Choices | None:
-        """With registers of its own; None where the condition has no operands."""
-        found = operands(correlation.condition)
-        if found is None:
-            return None
+    def of(cls, guards: Guards, correlation: Correlation) -> Choices:
+        """With registers of its own. Raises LimitError as `computing.steps`."""
         by_variable: dict[Variable | None, tuple[Expression, ...]] = {}
-        for value in found:
+        for value in operands(correlation.condition):
             own = next(iter(variables(value)), None)
             by_variable[own] = (*by_variable.get(own, ()), value)
         text = describe_expression(correlation.condition)

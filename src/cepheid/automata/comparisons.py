@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from cepheid.automata.computing import operands
 from cepheid.automata.correlation import BEGIN, KEEP, MATCHED, NEXT, marked, placed, variables
 from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Now, Store
 from cepheid.logical.folding import INT64_MAX
@@ -169,10 +168,9 @@ def _compared(condition: Apply, both: frozenset[Variable], *, positive: bool) ->
     return _alternatives(null, both, positive=True)
 
 
-def _computed(condition: Apply, *, positive: bool) -> list[frozenset[Atom]] | None:
-    """A condition, or its complement, as one alternative that computes; None where it has no steps."""
-    asked = condition if positive else Apply("not", (condition,), pa.bool_())
-    return None if operands(asked) is None else [frozenset([asked])]
+def _computed(condition: Apply, *, positive: bool) -> list[frozenset[Atom]]:
+    """A condition, or its complement, as one alternative that computes."""
+    return [frozenset([condition if positive else Apply("not", (condition,), pa.bool_())])]
 
 
 def _is_counted(value: Expression) -> bool:

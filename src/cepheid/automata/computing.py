@@ -6,7 +6,10 @@ computes: `registers.Computes`. No index answers this, for it may hold for any o
 It is computed by STEPS over one result. What a step computes with is an operand, a constant, or the result that was pushed last; AND, OR, CASE,
 COALESCE and IN leave steps out. Here are the conditions that can be computed so, over integers (times, durations and short decimals too), doubles,
 and decimals of more than WORD_DIGITS, which are WIDE: an operand is two, the HALVES of its units. Booleans, dates and texts are compared, passed on,
-and asked whether they are NULL. The others are correlations.
+and asked whether they are NULL.
+
+What else an operator does (functions of texts, LIKE, parts of times) has no steps. Then the smallest condition around it is a QUESTION, which Python
+answers: one step for each of its values, and one that asks (`engine.evaluations.guards.guarded_memo`). So every condition has steps.
 """
 
 from __future__ import annotations
@@ -17,13 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from cepheid.automata.correlation import variables
+from cepheid.errors import LimitError
 from cepheid.logical.folding import EXACT, INT64_MAX, INT64_MIN
 from cepheid.logical.plan import HALVES, Apply, Expression, Literal
 from cepheid.logical.types import FLIPPED, is_two_words, type_of
 from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 TOGETHER = {"+": "+", "-": "reversed -", "*": "*", "/": "reversed /", "%": "reversed %", **FLIPPED}
 """Operators of two, and what they are where the second argument is the result so far."""
@@ -32,10 +36,13 @@ JUMPS = {"and": "unless", "or": "if", "coalesce": "if known"}
 """Operators that leave out what comes after an argument, and which one does so."""
 
 MOST_STEPS = 128
-"""Steps of a condition that is computed."""
+"""Steps of a condition that is computed; one of more is a question."""
 
 MOST_PUSHED = 8
-"""Results that are pushed at once."""
+"""Results that are pushed at once; where there are more, the condition is a question."""
+
+MOST_ASKED = 62
+"""Values of a question."""
 
 
 class Step(NamedTuple):
@@ -43,9 +50,10 @@ class Step(NamedTuple):
 
     operator: "load", "push", one of TOGETHER or of the operators of one argument; "fit": NULL from a constant on, and up to its opposite; "jump", or
     one of JUMPS: so many steps `ahead` are left out, always, where the result is not true, is true, is not NULL. "high": this is the upper half of
-    what the next step computes with; "widen", "narrow": the result so far becomes wide, or a word. value: the operand or constant; None without one,
-    and where it is what was `popped`. real, wide: what numbers are, if not whole. digits: behind the point, of what is rounded or becomes a double;
-    of what is divided 1 + so many, 0: the rest is wanted.
+    what the next step computes with; "widen", "narrow": the result so far becomes wide, or a word. "ask": the value is the next one of a question;
+    or without one, the answer is the result. value: the operand or constant; None without one, and where it is what was `popped`.
+    question: see above. real, wide: what numbers are, if not whole. digits: behind the point, of what is rounded or becomes a double; of what is
+    divided 1 + so many, 0: the rest is wanted.
     """
 
     operator: str
@@ -55,37 +63,35 @@ class Step(NamedTuple):
     popped: bool = False
     wide: bool = False
     digits: int = 0
+    question: Expression | None = None
 
 
 Steps = list[Step] | None
 """The steps of a value; None where it has none."""
 
 
-def operands(condition: Expression) -> list[Expression] | None:
-    """What a condition computes with; of one variable that is itself. None where it has no steps.
+def operands(condition: Expression) -> list[Expression]:
+    """What a condition computes with; of one variable that is itself. Raises LimitError as `steps`.
 
     A constant text is one, too: it has a number where events have one.
     """
     if len(variables(condition)) == 1:
         return [condition]
-    found = steps(condition)
-    if found is None:
-        return None
-    values = dict.fromkeys(step.value for step in found if step.value is not None)
+    values = dict.fromkeys(step.value for step in steps(condition) if step.value is not None)
     return [value for value in values if variables(value) or (isinstance(value, Literal) and isinstance(value.value, str))]
 
 
-def steps(condition: Expression) -> Steps:
-    """The steps of a condition."""
+def steps(condition: Expression) -> list[Step]:
+    """The steps of a condition. Raises LimitError for a question with more than MOST_ASKED values."""
     found = _chain(condition)
     if found is None or len(found) > MOST_STEPS:
-        return None
+        return _question(condition)
     # Between steps that are left out, as much is pushed as popped.
     depth = pushed = 0
     for step in found:
         depth += (step.operator == "push") - step.popped
         pushed = max(pushed, depth)
-    return found if pushed <= MOST_PUSHED else None
+    return found if pushed <= MOST_PUSHED else _question(condition)
 
 
 def _chain(value: Expression) -> Steps:
@@ -94,7 +100,29 @@ def _chain(value: Expression) -> Steps:
         return _loaded(value) if variables(value) or isinstance(value, Literal) else None
     assert isinstance(value, Apply)
     made = WAYS.get(value.operator)
-    return None if made is None else made(value)
+    found = None if made is None else made(value)
+    return _question(value) if found is None and pa.types.is_boolean(value.type) else found
+
+
+def _question(condition: Expression) -> list[Step]:
+    """The steps that ask for a condition."""
+    values = list(dict.fromkeys(_asked(condition)))
+    if len(values) > MOST_ASKED:
+        raise LimitError(
+            f"a condition between events computes with {len(values)} of their values at once, and the limit is {MOST_ASKED} (MOST_ASKED)",
+            help="compute parts of it that speak of one event in columns of the events",
+            span=condition.span,
+        )
+    return [*(Step("ask", value) for value in values), Step("ask", question=condition)]
+
+
+def _asked(value: Expression) -> Iterator[Expression]:
+    """The values of a question: its largest expressions over one variable; of a wide one its halves."""
+    if len(variables(value)) == 1:
+        yield from _halves(value) if is_two_words(value) else [value]
+    elif isinstance(value, Apply):
+        for argument in value.arguments:
+            yield from _asked(argument)
 
 
 def _loaded(value: Expression) -> list[Step]:
@@ -102,11 +130,16 @@ def _loaded(value: Expression) -> list[Step]:
     if not is_two_words(value):
         return [Step("load", value, _is_real(value))]
     if not isinstance(value, Literal):
-        upper, lower = (Apply(half, (value,), pa.int64()) for half in HALVES)
+        upper, lower = _halves(value)
         return [Step("high", upper, wide=True), Step("load", lower, wide=True)]
     if not isinstance(value.value, Decimal):
         return [Step("load", Literal(None, pa.int64()), wide=True)]
     return _with_constant("load", int(value.value.scaleb(type_of(value).scale, EXACT)), wide=True)
+
+
+def _halves(value: Expression) -> list[Expression]:
+    """The upper and the lower half of a wide value."""
+    return [Apply(half, (value,), pa.int64()) for half in HALVES]
 
 
 def _with_constant(operator: str, number: int, *, wide: bool) -> list[Step]:

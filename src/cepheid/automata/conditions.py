@@ -15,8 +15,7 @@ from cepheid.automata.comparisons import Comparison, Computation, alternatives, 
 from cepheid.automata.computing import operands
 from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, MATCHED, NEXT, Correlation, called, variables
 from cepheid.automata.fragment import Pending, all_pending
-from cepheid.automata.liveness import kept_of
-from cepheid.automata.registers import Before, Holds, Kept, Store
+from cepheid.automata.registers import Before, Kept, Store
 from cepheid.automata.transform import reached
 from cepheid.logical.describe import describe_expression
 from cepheid.logical.plan import Apply, localize
@@ -24,7 +23,7 @@ from cepheid.logical.take_apart import occupied
 from cepheid.logical.variables import NOTHING, bound, defined, prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cepheid.automata.comparisons import Atom, Key
     from cepheid.automata.correlation import Action, Variable
@@ -134,16 +133,11 @@ def completed(guards: Guards, body: Fragment, pending: Pending, scope: Pattern) 
     acted = [(move, _actions(move, pending)) for move in body.moves]
     single = own is None and options is not None and are_single(acted, body.initial, correlation.variables, correlation.top)
     options = options if own or single else None
-    choices = Choices.of(guards, correlation) if options is None else None
-    if options is None and choices is None:
-        guards.correlations[pending.register] = correlation
-        asks, kept = _may_complete(body, pending), _may_be_completed(body, pending)
-        return body.changed(lambda move: _keeping(guards, move, pending, kept(move), asks=asks(move)))
     comparisons: dict[object, Comparison | Computation | Choices] = {
         each: _comparison(guards, each, correlation.top, single=single) for option in options or () for each in sorted(option, key=repr)
     }
-    if choices is not None:
-        comparisons[correlation] = choices
+    if options is None:
+        comparisons[correlation] = Choices.of(guards, correlation)
     together = {
         variable: _unmarked(body, pending, side.other)
         for variable, side in own or ()
@@ -169,7 +163,7 @@ def completed(guards: Guards, body: Fragment, pending: Pending, scope: Pattern) 
 def _comparison(guards: Guards, atom: Atom, top: int, *, single: bool) -> Comparison | Computation:
     """A comparison with registers of its own."""
     if isinstance(atom, Apply):
-        computed = {value: next(iter(variables(value)), None) for value in operands(atom) or ()}
+        computed = {value: next(iter(variables(value)), None) for value in operands(atom)}
         return Computation(atom, computed, *_registers(guards, [(value, value, own) for value, own in computed.items() if own]), top)
     return Comparison(dict(atom), *_registers(guards, [(own, side.value, own) for own, side in atom]), top, single)
 
@@ -184,52 +178,3 @@ def _registers(guards: Guards, kept: Iterable[tuple[Key, Expression, Variable]])
 def _unmarked(body: Fragment, pending: Pending, variable: Variable) -> set[int]:
     """The states that are reached without an event of a variable: there, one may still come first."""
     return reached({body.initial}, ((m.source, m.target) for m in body.moves if (MARK, variable[0]) not in _actions(m, pending)))
-
-
-def _may_complete(body: Fragment, pending: Pending) -> Callable[[Transition], bool]:
-    """Whether the event of a move may be the last one of a choice: it is in some variable, and all others may have one."""
-    edges = [(move.source, move.target) for move in body.moves]
-    there = {
-        part: reached({move.target for move in body.moves if part in _actions(move, pending)}, edges)
-        for part in _parts(pending.correlation)
-    }
-
-    def asks(move: Transition) -> bool:
-        own = _actions(move, pending)
-        return not own.isdisjoint(there) and all(part in own or move.source in states for part, states in there.items())
-
-    return asks
-
-
-def _may_be_completed(body: Fragment, pending: Pending) -> Callable[[Transition], frozenset[Action]]:
-    """What a move's event does to a condition, without the parts of choices to which nothing else can come after it."""
-    edges = [(move.target, move.source) for move in body.moves]
-    ahead = {
-        part: reached({move.source for move in body.moves if part in _actions(move, pending)}, edges)
-        for part in _parts(pending.correlation)
-    }
-
-    def kept(move: Transition) -> frozenset[Action]:
-        own, comes = _actions(move, pending), {part for part, states in ahead.items() if move.target in states}
-        return frozenset(action for action in own if action not in ahead or comes - {action})
-
-    return kept
-
-
-def _parts(correlation: Correlation) -> list[Action]:
-    """The actions that add to a choice: those of events, or of the filtered pattern where it has no variable of the condition."""
-    marks: list[Action] = [(MARK, name) for name, previous in sorted(correlation.variables) if not previous]
-    return marks if correlation.levels[0] else [*marks, (MATCH, 0)]
-
-
-def _keeping(guards: Guards, move: Transition, pending: Pending, kept: frozenset[Action], *, asks: bool) -> Transition:
-    """A move that keeps of its event what is needed for a condition; asks: and the condition of it."""
-    actions = _actions(move, pending)
-    if not actions:
-        return move
-    before = None if (BEGIN, pending.correlation.top) in actions else Before(pending.register)
-    writes = {store for store in move.writes if store.register != pending.register}
-    if kept:
-        writes.add(Store(pending.register, kept_of(Kept(pending.register, before, kept))))
-    asked = kept_of(Kept(pending.register, before, actions))
-    return guards.asking(dataclasses.replace(move, writes=frozenset(writes)), [Holds(asked)] if asks and isinstance(asked, Kept) else [])

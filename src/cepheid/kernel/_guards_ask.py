@@ -345,7 +345,7 @@ def ask(
         return find_groups(S, words, forms, data, mask, node, since, head, low, n, f, at, regions[r + R_LASTING], levels, queue)
     child = greatest_of(S, words, forms, data, mask, width, kept_at, node, head, low, n, f, at, levels, queue, 0)
     if child < 0:
-        return 0 if child == -1 else -1
+        return -1 if child == -2 else 0
     queue[0] = words[data + (child & mask) * width + C_START]
     queue[1] = child
     queue[2] = child if (words[data + (n & mask) * width + node + N_FORM] & RISING) != 0 else n

@@ -7,6 +7,7 @@ try:
 except ImportError:
     from cepheid.kernel import _no_cython as cython
 from cepheid.kernel._guards_layout import *
+from cepheid.kernel._guards_memo import answer
 from cepheid.kernel._guards_sets import choice_at, choices_of
 from cepheid.kernel._guards_wide import copied, narrowed, ordered, real_from, wide_step, widen
 
@@ -55,7 +56,7 @@ def holds(
     at: cython.Py_ssize_t,
     choices: cython.p_longlong,
 ) -> cython.int:
-    """Whether the result of the program at `program` of `forms` is true, for the entry at w and an event.
+    """Whether the result of the program at `program` of `forms` is true, for the entry at w and an event; -1: a question has no answer yet.
 
     at: where the event's values stand, each with whether it is NULL. choices: where in `forms` that of each set stands, -1 for NULL. A result is
     whole, real or wide, as a step says; a condition is whole, and 0 where it is not true. A result that overflows is NULL, and so is that of a
@@ -84,8 +85,13 @@ def holds(
     number: cython.longlong = 0
     source: cython.longlong = 0
     operation: cython.longlong = 0
+    asked: cython.longlong[62]
+    asked_nulls: cython.longlong = 0
+    count: cython.Py_ssize_t = 0
+    one: cython.longlong = 1
+    unknown: cython.int = 0
     if not cython.compiled:
-        pushed, pushed_reals, wide = [0] * 8, [0.0] * 8, [0] * 72
+        pushed, pushed_reals, wide, asked = [0] * 8, [0.0] * 8, [0] * 72, [0] * 62
     while k < end:
         step = forms[k]
         number = forms[k + 1]
@@ -227,6 +233,18 @@ def holds(
             else:
                 whole = whole >= other
             null = 0
+        elif operation == ASK:
+            if source != FROM_NOTHING:
+                asked[count] = 0 if lacking != 0 else other
+                if lacking != 0:
+                    asked_nulls |= one << count
+                count += 1
+            else:
+                whole = answer(forms, number, asked_nulls, asked, count)
+                unknown |= whole < 0
+                null = whole != 0 and whole != 1  # noqa: PLR1714 - C has no `in`
+                asked_nulls = 0
+                count = 0
         elif null != 0 or (lacking != 0 and operation < CAST):
             null = 1
         elif (step & REAL) != 0:
@@ -291,6 +309,8 @@ def holds(
             null = other == 0
             if null == 0:
                 whole = remainder(whole, other)
+    if unknown != 0:
+        return -1
     return null == 0 and whole != 0
 
 
@@ -306,12 +326,17 @@ def all_hold(
     at: cython.Py_ssize_t,
     among: cython.int,
 ) -> cython.int:
-    """Whether a program holds, as above; among: for each choice of the sets that stand behind it, in all ways."""
+    """Whether a program holds, as above; among: for each choice of the sets that stand behind it, in all ways.
+
+    What has no answer is asked of all choices, up to the first that does not hold.
+    """
     choices: cython.longlong[8]
     numbers: cython.longlong[8]
     sets: cython.Py_ssize_t = program + 1 + 2 * forms[program]
     s: cython.Py_ssize_t = 0
     j: cython.Py_ssize_t = 0
+    held: cython.int = 0
+    found: cython.int = 1
     if not cython.compiled:
         choices, numbers = [0] * 8, [0] * 8
     if among == 0:
@@ -319,7 +344,12 @@ def all_hold(
     for j in range(forms[sets]):
         numbers[j] = 0
         choices[j] = choice_at(forms, words[w + values + forms[sets + 1 + j]], 0)
-    while holds(words, forms, values, w, program, at, choices) != 0:
+    while True:
+        held = holds(words, forms, values, w, program, at, choices)
+        if held == 0:
+            return 0
+        if held < 0:
+            found = -1
         j = forms[sets] - 1
         while j >= 0:
             s = words[w + values + forms[sets + 1 + j]]
@@ -331,8 +361,7 @@ def all_hold(
             choices[j] = choice_at(forms, s, 0)
             j -= 1
         if j < 0:
-            return 1
-    return 0
+            return found
 
 
 @cython.cfunc

@@ -9,6 +9,7 @@ except ImportError:
 from cepheid.kernel._blocks import D_DATA, D_HEAD, D_MASK, D_TAIL
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import all_pass, has_live, may_pass, passes
+from cepheid.kernel._guards_memo import is_unanswered
 from cepheid.kernel._numbers import add
 
 # ------------------------------------------------------------------------------------------------ supports
@@ -441,6 +442,8 @@ def count_matches(
                 known[2 * key + 1] = words[w + C_START]
             else:
                 above = add_all(S, words, forms, counts, known, supports, queue, data, mask, head, n, which, key, top)
+            if is_unanswered(forms) != 0:
+                return EXIT_ASKED
             if above < 0:
                 return EXIT_STACK if above == -1 else EXIT_WIDE
             if above > top:

@@ -11,6 +11,7 @@ from cepheid.kernel._guards_count import count_matches, forget_copies, is_same, 
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import all_pass, has_live, may_pass, next_cell, next_marked, open_level, passes, push
 from cepheid.kernel._guards_maximal import enumerate_maximal, find_maximal
+from cepheid.kernel._guards_memo import is_unanswered
 from cepheid.kernel._guards_next import give_next
 from cepheid.kernel._numbers import subtract
 
@@ -221,6 +222,10 @@ def enumerate_matches(
                 elif open_chosen(S, words, forms, counts, known, supports, levels, queue, data, mask, head, v, base) < 0:
                     rc = EXIT_STACK
                     break
+                if is_unanswered(forms) != 0:
+                    levels[v + L_SIZE] = -1
+                    rc = EXIT_ASKED
+                    break
         moved = 0
         if levels[v + L_BASE] + levels[v + L_SIZE] > queue_room:
             rc = EXIT_STACK
@@ -229,8 +234,8 @@ def enumerate_matches(
             n = next_marked(S, words, forms, data, mask, width, values, node, head, low, f, at, levels, queue, v)
         else:
             n = next_cell(S, words, forms, data, mask, width, values, node, head, low, f, at, levels, queue, v)
-        if n == -2:
-            rc = EXIT_STACK
+        if n < -1:
+            rc = EXIT_STACK if n == -2 else EXIT_ASKED
             break
         if n < 0:
             if d == 0:

@@ -11,7 +11,10 @@ except ImportError:
     from cepheid.kernel import _no_cython as cython
 
 # Exit codes of `run`, in the order of their numbers.
-EXITS = ("done", "letter", "pool", "limit", "output", "stack", "pause", "counts", "wide", "choose", "steps", "sets", "groups", "part")
+EXITS = (
+    *("done", "letter", "pool", "limit", "output", "stack", "pause"),
+    *("counts", "wide", "choose", "steps", "sets", "groups", "part", "asked"),
+)
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
@@ -87,10 +90,12 @@ FIELDS = (
 # words of a row and of a set; where the cells, the first ones of their events, the lengths of rows, the rows and the states of each cell stand; where
 # it is free; how many states there are, and places of their table), M_ of a state (its cell, the next state of this cell and of its place, its edges,
 # the cell that its sets are beside, these), E_ of an edge. PART_ bits of what `places` says of a label, P_ a word of a node of `_guards_parts`, and
-# of `_guards_next`, H_ what stands first of each part in `chosen`. Words and limbs of a wide number (`_guards_wide`).
+# of `_guards_next`, H_ what stands first of each part in `chosen`. Words and limbs of a wide number (`_guards_wide`). Of `_guards_memo`, Q_ where a
+# number stands from the end of `forms` (whether something has no answer, where the next row goes, words of one, places of the table, how far from the
+# end the rows end, and where the table begins), A_ a word of a row.
 if not cython.compiled:
     EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE = range(7)
-    EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE, EXIT_STEPS, EXIT_SETS, EXIT_GROUPS, EXIT_PART = range(7, 14)
+    EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE, EXIT_STEPS, EXIT_SETS, EXIT_GROUPS, EXIT_PART, EXIT_ASKED = range(7, 15)
     S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_CONSUME, S_LIMIT, S_CONTINUED, S_LETTER_MASK = range(10)
     S_EPOCH, S_ARGUMENT, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_TRIGGERS, S_MATCHES, S_SKIPPED, S_SHIFT, S_PLAIN = range(10, 19)
     S_BLOCK_LIMIT, S_BUDGET, S_CODES, S_MACROS, S_SHAPES, S_SHAPE_WIDTH, S_FORM_WIDTH, S_TESTS, S_SLOTS, S_NODE_WIDTH, S_WIDTH = range(
@@ -120,11 +125,13 @@ if not cython.compiled:
     EQUAL, DIFFERENT, LESS, AT_MOST, MORE = range(9, 14)
     ADD, SUBTRACT, SUBTRACT_FROM, MULTIPLY, DIVIDE = range(15, 20)
     REMAINDER, REMAINDER_OF, CAST, ABSOLUTE, NEGATE, FLOOR = range(21, 27)
-    HIGH, WIDEN, NARROW = range(28, 31)
+    HIGH, WIDEN, NARROW, ASK = range(28, 32)
     SLOTS_MASK, HOW_BITS, HOW_MASK, COLUMN_BITS = 0xFF, 8, 7, 11
     MADE_MAX, MADE_MIN, MADE_SAME, MADE_SET, MADE_ONE, MADE_JOINED = 1, 2, 3, 4, 5, 6
     V_HASH, V_BEFORE, V_SIZE, V_VALUES = range(4)
     STRIDE_BITS, MEMBER_BITS, MEMBER_MASK = 48, 3, 7
+    Q_UNANSWERED, Q_FRESH, Q_WIDTH, Q_PLACES, Q_BEHIND, Q_BASE = range(1, 7)
+    A_BEFORE, A_ANSWER, A_QUESTION, A_VALUES = range(4)
     RISING, HEIGHT_BITS, HEIGHT_MASK, NULL_BITS = 1, 1, 63, 8
     SHAPE_BITS, SHAPES_MASK, SUPERSEDED = 16, 0xFFFF, -2
     ENTRY, CELL, PLACE_OF = -1, -2, 32

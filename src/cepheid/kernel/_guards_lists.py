@@ -8,6 +8,7 @@ except ImportError:
     from cepheid.kernel import _no_cython as cython
 from cepheid.kernel._guards_compute import all_hold
 from cepheid.kernel._guards_layout import *
+from cepheid.kernel._guards_memo import is_unanswered
 from cepheid.kernel._guards_sets import lacks
 
 
@@ -61,12 +62,17 @@ def passes_apart(
     test: cython.longlong,
     at: cython.Py_ssize_t,
 ) -> cython.int:
-    """Whether the entry at w passes a test of which no tree knows: its bounds, at `at`, are the value of the event, and whether that is NULL."""
+    """Whether the entry at w passes a test of which no tree knows: its bounds, at `at`, are the value of the event, and whether that is NULL.
+
+    What asks a question without an answer does not pass: who asks finds out by `is_unanswered`, and asks again.
+    """
     held: cython.int = 0
     if (test & BESIDE) != 0:
         return 1
     if (test & COMPUTED) != 0:
         held = all_hold(words, forms, values, w, forms.shape[0] - (test >> PLACE_BITS), at, test & AMONG)
+        if held < 0:
+            return 0
     elif words[at + 1] == 0:
         held = lacks(forms, words[w + values + ((test >> SLOT_BITS) & 255)], words[at])
     return held != ((test & OUTSIDE) != 0)
@@ -378,6 +384,38 @@ def open_level(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-9, check=False)
+def ask_all(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    values: cython.Py_ssize_t,
+    node: cython.Py_ssize_t,
+    head: cython.longlong,
+    low: cython.longlong,
+    n: cython.longlong,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+) -> cython.int:
+    """Ask the tests of a form of all live entries from n on, so that all questions without an answer are known."""
+    x: cython.Py_ssize_t = 0
+    while n >= head:
+        S[S_WALKED] += 1
+        x = data + (n & mask) * width
+        if has_live(words, data, mask, width, x + node, head, low) == 0 or may_pass(words, forms, x + node, f, at) == 0:
+            n = words[x + node + N_JUMP]
+            continue
+        if words[x + C_START] >= low:
+            passes(words, forms, values, x, f, at)
+        n = words[x + node + N_PREVIOUS]
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
 def next_cell(
     S: cython.longlong[::1],
     words: cython.longlong[::1],
@@ -395,7 +433,7 @@ def next_cell(
     queue: cython.longlong[::1],
     v: cython.Py_ssize_t,
 ) -> cython.longlong:
-    """The next cell of a level, by falling keys; -1 if there is none, -2 where the queue needs room first."""
+    """The next cell of a level, by falling keys; -1 if there is none, -2 where the queue needs room first, -3 where a question has no answer yet."""
     base: cython.Py_ssize_t = levels[v + L_BASE]
     size: cython.Py_ssize_t = levels[v + L_SIZE]
     cursor: cython.longlong = levels[v + L_CURSOR]
@@ -417,6 +455,8 @@ def next_cell(
         cursor = words[w + node + N_PREVIOUS]
         if forms[f + F_COUNT] > 1 or (forms[f + F_COUNT] == 1 and (forms[f + F_TESTS] & APART) != 0):
             cursor = newest_of_several(S, words, forms, data, mask, width, values, node, head, low, cursor, f, at)
+            if is_unanswered(forms) != 0:
+                return -3
         else:  # without a test, its place says nothing
             n = forms[f + F_TESTS] if forms[f + F_COUNT] != 0 else 0
             cursor = newest(words, data, mask, width, values, node, head, low, cursor, forms[f + F_COUNT], n, words[at], words[at + 1])
@@ -431,6 +471,7 @@ def next_cell(
                 break
         if size == 0:
             break
+        start = queue[3 * base]
         found = queue[3 * base + 1]
         what = queue[3 * base + 2]
         size = pop(queue, base, size)
@@ -438,7 +479,6 @@ def next_cell(
             break
         S[S_WALKED] += 1
         n = what
-        found = -1
         of = -1
         g = f
         bounds = at
@@ -452,8 +492,15 @@ def next_cell(
             bounds += C_BOUNDS
             x = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[g + F_SHAPE]
         w = data + (n & mask) * width
-        if words[w + C_START] >= low and passes(words, forms, values, w, g, bounds) != 0:
-            size = push(queue, base, size, words[w + C_START], n, ENTRY)
+        if words[w + C_START] >= low:
+            if passes(words, forms, values, w, g, bounds) != 0:
+                size = push(queue, base, size, words[w + C_START], n, ENTRY)
+            elif is_unanswered(forms) != 0:
+                size = push(queue, base, size, start, found, what)
+                ask_all(S, words, forms, data, mask, width, values, x, head, low, n, g, bounds)
+                found = -3
+                break
+        found = -1
         if ((words[w + x + N_FORM] >> HEIGHT_BITS) & HEIGHT_MASK) > 0:
             n = words[w + x + N_PREVIOUS]
             for _side in range(2):  # the two trees below

@@ -20,6 +20,7 @@ from cepheid.kernel._blocks import D_DATA, D_HEAD, D_MASK
 from cepheid.kernel._guards_count import is_shown
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import has_live, may_pass, passes
+from cepheid.kernel._guards_memo import is_unanswered
 
 
 @cython.cfunc
@@ -593,6 +594,8 @@ def find_maximal(
     s: cython.Py_ssize_t = 0
     if work.shape[0] <= W_HEADER or find_rows(S, words, forms, work, queue, levels[L_SIZE], line, b) < 0:
         return EXIT_COUNTS
+    if is_unanswered(forms) != 0:
+        return EXIT_ASKED
     rank = work[W_COUNT]
     S[S_STEPS] = 0
     # The trigger's own set is its own bit, in the first of the rows to work with.

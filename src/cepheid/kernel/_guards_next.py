@@ -34,6 +34,7 @@ from cepheid.kernel._blocks import D_DATA, D_HEAD, D_MASK
 from cepheid.kernel._guards_ask import greatest_of
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import may_pass, passes, pop, push
+from cepheid.kernel._guards_memo import is_unanswered
 from cepheid.kernel._guards_parts import copy_cell
 
 # ------------------------------------------------------------------------------------------------ what comes first
@@ -328,11 +329,15 @@ def give_next(
     start: cython.longlong = 0
     if S[S_HISTORIES] == 0:
         left = find_starts(S, words, forms, levels, queue, data, mask, head, outputs)
+        if is_unanswered(forms) != 0:
+            return EXIT_ASKED
         if left < 0:
             return EXIT_STACK
     while True:
         if S[S_HISTORIES] != 0:
             length = least_history(S, words, forms, levels, queue, data, mask, head, outputs)
+            if is_unanswered(forms) != 0:
+                return EXIT_ASKED
             if length < 0:
                 return EXIT_STACK
             if length == 0:

@@ -6,8 +6,9 @@ One source that Cython compiles and CPython also runs as it is; `cepheid.engine.
 
 Its rooms, by the life of an event: `run` here skips, and makes room, also by `_guards_free`; `_guards_ask` finds what an event goes on from, in
 lists (`_guards_lists`) that are found by equal values (`_guards_hash`), and made before where they come from layers (`_guards_layers`);
-`_guards_enter` puts its cells there; `_guards_give` gives matches, counted or compared by `_guards_count`, or found by `_guards_maximal`.
-`_guards_parts` is for strategies inside the pattern, `_guards_next` for what is next there. `_guards_layout` names all words.
+`_guards_compute` and `_guards_memo` have the tests that compute; `_guards_enter` puts its cells there; `_guards_give` gives matches, counted or
+compared by `_guards_count`, or found by `_guards_maximal`. `_guards_parts` is for strategies inside the pattern,
+`_guards_next` for what is next there. `_guards_layout` names all words.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from cepheid.kernel._guards_hash import make_table
 from cepheid.kernel._guards_layers import make_groups
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import shorten
+from cepheid.kernel._guards_memo import is_unanswered
 from cepheid.kernel._guards_next import end_next
 from cepheid.kernel._guards_parts import end_part, next_chosen
 
@@ -659,6 +661,8 @@ def run(
                 if rc != 0 or more != 0:
                     break
                 q += 1
+            if is_unanswered(forms) != 0:
+                rc = EXIT_ASKED
             if rc != 0:
                 break
             if more != 0:  # look at the event again, with room for a cell of each group

@@ -36,6 +36,7 @@ FRAGMENTS: Mapping[str, QueryFragment] = MappingProxyType(
         "lag": generators.LAGGED,
         "guards": COMPARING,
         "computed conditions": generators.COMPUTING,
+        "conditions that are asked": generators.ASKING,
         "lag and guards": dataclasses.replace(COMPARING, lag=True),
         "values carried over events": generators.CARRYING,
         "order of texts and long decimals": generators.ORDERED,

@@ -53,7 +53,8 @@ class QueryFragment:
     depth: nesting of operators. items: most items of a sequence. operators: names of `PATTERNS` with their weights. strategies, windows: what
     may stand at the top; a window is "", "time", "events", "both" or "interval". nested: the strategies of the operator `select`. adjacent:
     whether `:` stands anywhere. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. many: over more,
-    too, with arithmetic, OR and NOT. computed: these mostly of any depth, with CASE, COALESCE and IN. ordered: most of them by the order of texts,
+    too, with arithmetic, OR and NOT. computed: these mostly of any depth, with CASE, COALESCE and IN. asked: most of them by functions of texts and
+    times over several variables. ordered: most of them by the order of texts,
     or by decimals of more than 18 digits. previous: prev. lag: attributes of events before. index: conditions on $index. spans: whether windows
     inside are all of events, around sequences.
     from_start: how often an absence counts from the start of a match (not with ANY and limits).
@@ -73,6 +74,7 @@ class QueryFragment:
     correlated: bool = False
     many: bool = False
     computed: bool = False
+    asked: bool = False
     ordered: bool = False
     previous: bool = False
     lag: bool = False
@@ -270,6 +272,15 @@ ORDERED = dataclasses.replace(
     ordered=True,
 )
 """The same, most of it by the order of texts or by long decimals."""
+
+ASKING = dataclasses.replace(
+    ORDERED,
+    operators=(*ORDERED.operators, ("select", 1), ("project", 1), ("conjunction", 1)),
+    ordered=False,
+    asked=True,
+    consume=0.1,
+)
+"""The same, most of it by functions of texts and times over several events."""
 
 CHOOSING = dataclasses.replace(COMPARING, operators=(*COMPARING.operators, ("select", 8), ("gap", 2)))
 """The same with strategies at any level: around guards, beside them, and inside each other."""
@@ -775,6 +786,8 @@ class QueryGenerator:
         if self.fragment.ordered and len({*here, *outside}) > 1 and random.random() < 0.8:
             x, y, *others = random.sample(sorted({*here, *outside}), min(3, len({*here, *outside})))
             return self._ordered(x, y, random.choice([x, y, *others]), random.choice(["=", "!=", "<", "<=", ">", ">="]))
+        if self.fragment.asked and len({*here, *outside}) > 1 and random.random() < 0.8:
+            return self._asked(random.sample(every := sorted({*here, *outside}), min(3, len(every))), 1)
         name = random.choice(here)
         if outside and self.fragment.outer and random.random() < 0.4:
             name = random.choice(outside)
@@ -799,6 +812,8 @@ class QueryGenerator:
         operator, other = (random.choice(["=", "!=", "<", "<=", ">", ">="]) for _ in range(2))
         if self.fragment.ordered and random.random() < 0.7:
             return self._ordered(x, y, z, operator)
+        if self.fragment.asked and random.random() < 0.7:
+            return self._asked(names, 0)
         attribute = random.choice(["v", "w", "s", "k", "$time", "$index"])
         return random.choice(
             [
@@ -872,6 +887,36 @@ class QueryGenerator:
         """A text over some variables."""
         x, y = (self.random.choice(names) for _ in range(2))
         return self.random.choice([f"{y}.s", f"coalesce({x}.s, {y}.s, 'a')", f"CASE WHEN {x}.b THEN {x}.s ELSE {y}.s END", f"lower({y}.s)"])
+
+    def _asked(self, names: Sequence[str], depth: int) -> str:
+        """A condition by functions of texts and times of some variables, or made of such and of others."""
+        random = self.random
+        if depth and random.random() < 0.4:
+            first, second = self._asked(names, depth - 1), random.choice([self._asked, self._computed])(names, depth - 1)
+            forms = [f"({first} OR {second})", f"({first} AND {second})", f"NOT ({first})", f"({first}) = ({second})"]
+            return random.choice([*forms, f"CASE WHEN {first} THEN {second} ELSE {names[0]}.b END"])
+        operator = random.choice(["=", "!=", "<", "<=", ">", ">="])
+        x, y, z = (random.choice(names) for _ in range(3))
+        if len({*names}) > 1:
+            x, y = random.sample(sorted({*names}), 2)
+        joined = random.choice([f"concat({x}.s, {y}.s)", f"concat({y}.s, {x}.s, 'b')", f"concat({x}.s, {z}.type)"])
+        either = random.choice([f"coalesce({x}.s, {y}.s)", f"CASE WHEN {x}.v > {y}.v THEN {x}.s ELSE {z}.s END"])
+        number = random.choice([f"{z}.v", f"{z}.w", "1", "2", f"{x}.v + {y}.k", "1000000000000000000000.5"])
+        forms = [
+            f"{joined} {operator} {z}.s",
+            f"{joined} {operator} {either}",
+            f"{joined} LIKE '{random.choice(['a%', '%b', '%ab%', '__'])}'",
+            f"{either} LIKE '{random.choice(['a%', '%b', '_'])}'",
+            f"length({joined}) {operator} {number}",
+            f"length({either}) * {random.choice(['2', '0.5', '1000000000000000000000.5'])} {operator} {number}",
+            f"lower({joined}) IN ('ab', 'aa', 'aab')",
+            f"upper({either}) {operator} upper({z}.s)",
+            f"{joined} IS {random.choice(['', 'NOT '])}NULL",
+        ]
+        if self.fragment.unit:
+            time = random.choice([f"{x}.$time + ({y}.$time - {z}.$time)", f"CASE WHEN {x}.b THEN {x}.$time ELSE {y}.$time END"])
+            forms += [f"second({time}) % 3 {operator} {number}", f"second({time}) {operator} second({z}.$time)"]
+        return random.choice(forms)
 
     def _ordered(self, x: str, y: str, z: str, operator: str) -> str:
         """A condition by the order of texts, or by decimals, of which some need more than 18 digits or 62 bits."""

@@ -60,6 +60,9 @@ COLLECT_FROM = 1 << 16
 AT_ONCE = 16
 """Texts of a batch that are looked up one by one, for to encode them would cost more."""
 
+FEW_EVENTS = 128
+"""Events whose texts are looked up one by one."""
+
 RANK_STEP, RANK_BITS = 1 << 32, 62
 """How far from the others a rank goes that is the least or the greatest so far; and the bits of a rank."""
 
@@ -83,7 +86,8 @@ class Texts:
     """The numbers of the texts that guards compare, for the run state of one query: 0, 1, .. in the order of arrival.
 
     A number stays that of its text as long as `keep` is told of it. Equal texts have equal numbers; `ranks` has the order, which is that of the
-    texts' bytes. A text costs its length and some 200 bytes. spreads: how often all ranks have changed.
+    texts' bytes. A text costs its length and some 200 bytes. spreads: how often all ranks have changed; forgotten: how often texts were forgotten, so
+    that their numbers may be those of others.
     """
 
     def __init__(self) -> None:
@@ -94,7 +98,7 @@ class Texts:
         self._ranked: list[bytes] = []  # ascending
         self._unranked: list[bytes] = []
         self._newest: frozenset[bytes] = frozenset()  # those that were ranked last
-        self.spreads = 0
+        self.spreads = self.forgotten = 0
         self._collect_at = COLLECT_FROM
         self._bytes = 0
 
@@ -213,6 +217,7 @@ class Texts:
         self._text_of, self._number_of, self._next = kept, {text: number for number, text in kept.items()}, 0
         self._ranked, self._unranked = ([text for text in texts if text in self._number_of] for texts in (self._ranked, self._unranked))
         self._bytes = sum(TEXT_BYTES + len(text) for text in self._number_of)
+        self.forgotten += 1
 
     @property
     def nbytes(self) -> int:
@@ -367,6 +372,11 @@ class Values:
         if pa.types.is_floating(kind):
             return Column(np.where(null, np.nan, np.where(words < 0, words ^ np.int64(INT64_MAX), words).view(np.float64)))
         if is_text(kind):
+            if len(words) <= FEW_EVENTS:
+                listed = (
+                    None if lacking else self.texts.text(number) for number, lacking in zip(words.tolist(), null.tolist(), strict=True)
+                )
+                return pa.array(listed, pa.large_binary(), size=len(words)).view(pa.large_string())
             numbers, places = np.unique(words[~null], return_inverse=True)
             texts = pa.array(map(self.texts.text, numbers.tolist()), pa.large_binary())
             indices: Array = np.zeros(len(self), np.int64)

@@ -106,6 +106,19 @@ def evaluate(expression: Expression, columns: Columns) -> Value:
     raise TypeError(msg)
 
 
+def prepared(expression: Expression, known: Mapping[Expression, int]) -> Callable[[Sequence[Value]], Value]:
+    """What `evaluate` does, for an expression over columns that come in this order. PERF: for a few rows, to look at it again costs most."""
+    place = known.get(expression)
+    if place is not None:
+        return lambda columns: columns[place]
+    if isinstance(expression, Literal):
+        constant = literal(expression.value, expression.type)
+        return lambda _: constant
+    assert isinstance(expression, Apply)
+    operation, parts = OPERATIONS[expression.operator], [prepared(argument, known) for argument in expression.arguments]
+    return lambda columns: operation([part(columns) for part in parts], expression)
+
+
 # ------------------------------------------------------------------------------------------------------------------ reading Arrow
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cepheid.automata.computing import steps
 from cepheid.automata.program import ChoiceProgram, Program
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Computes, Gathered, Holds, Joined, Kept, reads, test_text
 from cepheid.automata.transform import reached
 from cepheid.engine.evaluations.guards.guarded_choice_run import is_last
+from cepheid.engine.evaluations.guards.guarded_memo import MOST_ROWS
 from cepheid.engine.evaluations.guards.guarded_start import demand_known, guarded, guarded_choice, guarded_counts, uncompiled
 from cepheid.engine.evaluations.guards.guarded_tables import MOST_COMBINED, GuardTables, UnknownError, regions_of
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method, Terms
@@ -65,6 +67,10 @@ COMPILED_ANSWERS = ANSWERS | {
 """How the kernel answers."""
 
 COMPUTED = "is computed for each event alive that could be compared: O(n)"
+ASKED = (
+    "is asked for each event alive that could be compared: O(n); Python computes it, once for the same values as far as they are remembered, up to"
+    f" {MOST_ROWS:,}"
+)
 AMONG = "looks it up in the set of each event alive that could be compared: O(n log v), v = values of a set"
 HASHED = "by equality: O(1)"
 CARRIED = (
@@ -380,9 +386,10 @@ class _Asked:
             if not truth or not reads(test):
                 continue
             hashed = isinstance(test, Compares) and test.operator == "=" and any(test.before == Before(slot) for slot in shape.equals)
-            answer = (
-                COMPUTED if isinstance(test, Computes) else AMONG if reads(test) & sets else self._answers[ALL if hashed else shape.kind]
-            )
+            if isinstance(test, Computes):
+                answer = ASKED if any(step.question is not None for step in steps(test.condition)) else COMPUTED
+            else:
+                answer = AMONG if reads(test) & sets else self._answers[ALL if hashed else shape.kind]
             self.answers.setdefault(f"{self._text(test, names)}: {answer}")
 
     def _text(self, test: Test, names: Sequence[str]) -> str:

@@ -74,6 +74,10 @@ class Ranks:
         order = np.argsort(old)
         return Words(old[order], np.concatenate([new, ENDS])[order])
 
+    def numbers(self, words: Array) -> Array:
+        """The numbers of the texts that words of the batch that was read last have."""
+        return self._numbers_of(words & FIRST - 1)
+
     def _numbers_of(self, ranks: Array) -> Array:
         """The numbers of the kept texts with these ranks; raises ValueError for one that nothing has."""
         if self._known is None:

@@ -20,6 +20,7 @@ from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS,
 from cepheid.engine.evaluations.counts.counting import wider
 from cepheid.engine.evaluations.graph.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK
 from cepheid.engine.evaluations.guards.guarded_cells import check
+from cepheid.engine.evaluations.guards.guarded_memo import Memo
 from cepheid.engine.evaluations.guards.guarded_ranks import Ranks, numbers_in
 from cepheid.engine.evaluations.guards.guarded_sets import FIRST_ROOM, Sets, stride_of, values_of
 from cepheid.engine.evaluations.guards.guarded_tables import (
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.guards.guarded_ranks import Words
     from cepheid.engine.evaluations.guards.guarded_tables import Fields
-    from cepheid.engine.letters.encoded import Values
+    from cepheid.engine.letters.encoded import Texts, Values
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
     from cepheid.logical.plan import Expression
@@ -139,13 +140,17 @@ class GuardedRun(BlockRun):
             "choose": "_mend_choose",
             "sets": "_mend_sets",
             "groups": "_mend_groups",
+            "asked": "_mend_asked",
         }
         self._flatten()
         self._shapes = tables.shape_table
         self._layered = tables.layer_table(EVERY)
-        self._sets = Sets(tables.form_table, tables.program_table, room=sizes.sets if any(tables.sets) else 0)
+        self._memo = Memo(tables.questions, tables.program_table)
+        self._sets = Sets(tables.form_table, self._memo.words(), room=sizes.sets if any(tables.sets) else 0)
         self._ranks = Ranks([value for value in program.asked if is_interned(value)] if tables.ranked else [])
         self._lacked = (0, 0)
+        self._asked: tuple[int, ...] = ()
+        self._known_by: tuple[Texts, int, int] | None = None
         # Behind what it is made in: the values of a group, and of those that it goes on from.
         self._key: Array = np.zeros(1 + max(tables.shape_width, tables.slots) + (1 + len(tables.layered)) * tables.slots, np.int64)
         self._order: Array = np.zeros(4, np.int64)
@@ -246,6 +251,8 @@ class GuardedRun(BlockRun):
                 null, bit = values.layout.null_bits[value] if values.nullable else (0, 0)
                 columns.append((place * beside, null * beside, int(bit)))
             self._columns = np.array(columns, np.uint64).view(np.int64).reshape(-1)
+            if self._memo:
+                self._forget_answers(values.texts)
             facts = self.tables.facts
             if facts:
                 if facts.full:
@@ -534,6 +541,23 @@ class GuardedRun(BlockRun):
     def _mend_groups(self) -> None:
         """An event makes `argument` groups with different sets."""
         raise twin.too_many_sets(self._get("argument"))
+
+    # ------------------------------------------------------------------------------------------------ questions
+
+    def _forget_answers(self, texts: Texts) -> None:
+        """Forget all answers where words mean others than before: numbers of texts that were forgotten are given again, and ranks change."""
+        known_by = texts, texts.spreads, texts.forgotten
+        if known_by != self._known_by:
+            self._memo.forget(self._sets)
+            self._known_by = known_by
+
+    def _mend_asked(self) -> None:
+        """Something was asked that is not known. What has gone on since it was asked before needs none of the answers that it had."""
+        here = self.events, *map(self._get, ("row", "given", "depth"))
+        assert self._known_by is not None
+        numbers = self._ranks.numbers if self.tables.ranked else None
+        self._memo.answer(self._sets, self._known_by[0], numbers, again=here == self._asked)
+        self._asked = here
 
     # ------------------------------------------------------------------------------------------------ what the kernel lacks
 

@@ -36,21 +36,32 @@ FIRST_ROOM = 1 << 10
 
 
 class Sets:
-    """The sets between the forms and the programs of tables, in one array.
+    """The sets between the forms of tables and what stands behind them, in one array.
 
     words: it. buckets: by hash, the last set made. fresh: where the next one goes. room: words for sets at first, a power of two; 0: none are kept.
     """
 
-    def __init__(self, forms: Array, programs: Array, *, room: int = FIRST_ROOM) -> None:
-        self._programs = len(programs)
+    def __init__(self, forms: Array, behind: Array, *, room: int = FIRST_ROOM) -> None:
+        self._behind = len(behind)
         self.first = self.fresh = len(forms)
-        self.words = np.concatenate([forms, np.zeros(room, np.int64), programs])
+        self.words = np.concatenate([forms, np.zeros(room, np.int64), behind])
         self.buckets: Array = np.zeros(max(room, 1), np.int64)
 
     @property
     def end(self) -> int:
         """Where their room ends."""
-        return len(self.words) - self._programs
+        return len(self.words) - self._behind
+
+    @property
+    def behind(self) -> Array:
+        """What stands behind them."""
+        found: Array = self.words[self.end :]
+        return found
+
+    @behind.setter
+    def behind(self, words: Array) -> None:
+        self.words = np.concatenate([self.words[: self.end], words])
+        self._behind = len(words)
 
     def keep(self, kept: Array, *, room: int = 0) -> Array:
         """Forget all sets but those of these numbers, ascending; what their numbers are now. O(words of these sets, and of the room).

@@ -22,6 +22,7 @@ from cepheid.automata.transform import cubes
 from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, PRECEDES, SHOWN
 from cepheid.engine.evaluations.guards.guarded_facts import Facts
 from cepheid.engine.evaluations.guards.guarded_layers import Move, layered
+from cepheid.engine.evaluations.guards.guarded_memo import MEMO
 from cepheid.engine.evaluations.uncompiled.guarded_indexes import ALL, ORDER, Question
 from cepheid.engine.evaluations.uncompiled.guarded_values import plain_constant
 from cepheid.engine.letters.encoded import is_interned, ordered_bits
@@ -88,7 +89,7 @@ OPERATIONS = (
     *("load", "push", "unless", "if", "if known", "jump", "not", "is_null", "fit"),
     *("=", "!=", "<", "<=", ">", ">="),
     *("+", "-", "reversed -", "*", "/", "reversed /", "%", "reversed %", "cast", "abs", "negate", "floor", "ceil"),
-    *("high", "widen", "narrow"),
+    *("high", "widen", "narrow", "ask"),
 )
 """What a step of a program does, see `computing.Step`."""
 
@@ -98,7 +99,8 @@ and where it has the digits of a quotient, in bits."""
 
 SOURCES = ("nothing", "pushed", "member", "slot", "now", "constant")
 """What a step computes with: the number behind it is a slot, how many of the event's values come before this one, or a constant. Nothing is NULL.
-Of a member the number says the set, of those that stand behind the steps of the program, and in the higher bits which word of a choice."""
+Of a member the number says the set, of those that stand behind the steps of the program, and in the higher bits which word of a choice. Of a
+question, which has nothing, it is its own."""
 
 MEMBER_BITS = 3
 """Where that is, in bits."""
@@ -290,13 +292,14 @@ class GuardTables:
     ways. ranked: whether `Ranks` makes words for texts and decimals of two words. sets: of each macro state the slots that hold sets. interned: of
     each those that hold texts or decimals of two words, with which values of a choice these are. asked: the values of an event that
     are read. Where any event may say where a match begins, places says of each label whether its events do. timely: whether cells know the first
-    place of their time. layered: see `guarded_layers`.
+    place of their time. layered: see `guarded_layers`. questions: by number, each with its values (see `guarded_memo`).
     """
 
     passes: bool
     layered: Mapping[Macro, Layered]
     regions: Regions
     facts: Facts
+    questions: dict[Expression, tuple[Expression, ...]]
 
     def __init__(self, program: Program) -> None:
         derived = program.automaton.derived
@@ -334,7 +337,8 @@ class GuardTables:
         self.slots = max(macro.slots for macro in self.macros) + STAMPS * self.timely
         self.most_shapes = max(1, *map(len, self.shapes))
         programs = sorted({test.program for asks in asked.values() for ask in asks for test in ask.tests if test.program})
-        self.programs = dict(zip(programs, itertools.accumulate(map(len, programs)), strict=True))
+        lengths = itertools.accumulate(map(len, programs), initial=len(MEMO))
+        self.programs = dict(zip(programs, itertools.islice(lengths, 1, None), strict=True))
         self.forms: list[Form] = sorted({(0, ()), *(self._form(macro, ask) for macro, asks in asked.items() for ask in asks)})
         self.tests = max(len(tests) for _, tests in self.forms)
         self.sets = _sets(written, self.macros, self.regions)
@@ -363,6 +367,7 @@ class GuardTables:
         """
         self.regions = Regions(self.program.automaton, shared)
         self.facts = Facts(self.program.bits, self.program.automaton.alphabet.correlations)
+        self.questions = {}
         self.passes, looked_at = False, 0
         looked: dict[Macro, list[tuple[Move, Ask]]] = {}
         written: dict[tuple[Macro, int], set[Source]] = {}
@@ -417,7 +422,7 @@ class GuardTables:
             raise UnknownError("values of one event are gathered twice")
         several = self.regions.several(macro)
         question = Question(region, plural=several)
-        tests = _tests(question, several, self.regions.plural(macro))
+        tests = _tests(question, several, self.regions.plural(macro), self.questions)
         if tests is None:
             return None
         tests = self._ended(region, tests)
@@ -618,7 +623,7 @@ class GuardTables:
 
     @property
     def program_table(self) -> Array:
-        """The programs, from the last one on (int64)."""
+        """The programs, from the last one on (int64), which MEMO follows."""
         return np.array([number for program in reversed(self.programs) for number in program], np.int64)
 
 
@@ -792,8 +797,13 @@ def _answers(shape: Shape, wanted: Shape) -> bool:
     return (shape.equals, shape.carried) == (wanted.equals, wanted.carried) and set(shape.slots) >= set(wanted.slots)
 
 
-def _tests(question: Question, several: frozenset[int], plural: frozenset[int]) -> tuple[Test, ...] | None:
-    """What a question asks beside its equalities, by slot; None where nothing can be such. several, plural: slots, see `Regions`."""
+def _tests(
+    question: Question, several: frozenset[int], plural: frozenset[int], questions: dict[Expression, tuple[Expression, ...]]
+) -> tuple[Test, ...] | None:
+    """What a question asks beside its equalities, by slot; None where nothing can be such. several, plural: slots, see `Regions`.
+
+    questions: see `GuardTables`; new ones join them.
+    """
     shape = question.shape
     if shape.kind == ALL:
         return ()
@@ -813,7 +823,7 @@ def _tests(question: Question, several: frozenset[int], plural: frozenset[int]) 
             case Compares(before=Before(register=slot), operator="!=", now=now), truth:
                 found.append(Test(slot, AMONG | (0 if truth else OUTSIDE), now, 0, 0))
             case Computes(condition=condition, operands=operands), truth:
-                found.append(_computed(condition, dict(operands), several, truth))
+                found.append(_computed(condition, dict(operands), several, questions, truth=truth))
             case _:
                 raise UnknownError("several events are compared at once")
     for (slot, now), intervals in ages.items():
@@ -833,15 +843,28 @@ def _comparison(slot: int, operator: str, now: Expression, truth: bool) -> Test:
     return Test(slot, (OUTSIDE if operator == "!=" else 0) | (0 if truth else NULLS), now, *OFFSETS[operator])
 
 
-def _computed(condition: Expression, operands: Mapping[Expression, Term], several: frozenset[int], truth: bool) -> Test:  # noqa: FBT001
-    """A test that computes; several: the slots with sets."""
+def _computed(
+    condition: Expression,
+    operands: Mapping[Expression, Term],
+    several: frozenset[int],
+    questions: dict[Expression, tuple[Expression, ...]],
+    *,
+    truth: bool,
+) -> Test:
+    """A test that computes; several: the slots with sets. questions: see `_tests`."""
     sets: dict[object, tuple[int, int]] = {}  # by what is chosen together: number, slot
     own = list(dict.fromkeys(term.value for term in operands.values() if isinstance(term, Now)))
     found = steps(condition)
-    assert found is not None
+    asked: list[Expression] = []
     program: list[int] = [len(found)]
     for step in found:
         source, number = ("pushed" if step.popped else "nothing"), step.ahead
+        if step.question is not None:
+            number = [*questions].index(step.question) if step.question in questions else len(questions)
+            questions.setdefault(step.question, tuple(asked))
+            asked.clear()
+        elif step.operator == "ask" and step.value is not None:
+            asked.append(step.value)
         match operands.get(step.value, step.value) if step.value is not None else None:
             case Before(register=slot) | Element(before=Before(register=slot)) as term if slot in several:
                 part, place = (term.part, term.number + (term.width > 1)) if isinstance(term, Element) else (term, 0)
