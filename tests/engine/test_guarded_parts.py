@@ -15,6 +15,7 @@ from pattern_cases import CASES, SEED
 import cepheid
 from cepheid.automata.program import ChoiceProgram
 from cepheid.engine.evaluations.around.valued import Valued
+from cepheid.engine.evaluations.counts.chosen_count import ChosenCount
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.guards import guarded_run
 from cepheid.engine.evaluations.guards.guarded_parts_run import PartsRun
@@ -24,7 +25,8 @@ from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedChoice
 from cepheid.engine.letters.encoded import Texts
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import available
-from cepheid.testing import events
+from cepheid.testing import differential, events
+from cepheid.testing.differential import Case, answers, ways_of
 from cepheid.testing.methods import By, anew
 
 if TYPE_CHECKING:
@@ -219,19 +221,6 @@ def test_explain_says_what_a_strategy_inside_costs() -> None:
     assert "not compiled" not in found
 
 
-UNKNOWN = {
-    "SELECT * WHERE LAST(NXT(A ;[<= 5] B) ; B) ; C": "strategies choose in two parts of the pattern that have events in common",
-    "SELECT * WHERE LAST(A ;[<= 5] B) ALL C": "other events come between those of a part of the pattern in which a strategy chooses",
-    "SELECT * WHERE A THEN (LAST(B ;[<= 5] C) ; B) TIME MODEL ACTIVE_OFFICE": "strategies choose in two parts of the pattern",
-    "SELECT * WHERE NXT(PROJECT y (A AS x ;[<= 4] B AS y)) ; C": "PROJECT hides events of a part",
-}
-
-
-@pytest.mark.parametrize("query", UNKNOWN)
-def test_explain_says_what_runs_in_python(query: str) -> None:
-    assert UNKNOWN[query] in compiled(query).guarantee.evaluation
-
-
 KERNEL = (
     "LAST(A ;[<= 3] B) ; C WITHIN 12",
     "NXT(A AS a ; B AS b FILTER b.v > a.v WITHIN 5) ; C WITHIN 10 EVENTS",
@@ -254,8 +243,17 @@ KERNEL = (
             "A ; (LAST(A ; PROJECT b (B AS b ; C) ; B WITHIN 9 EVENTS) ; C)+ WITHIN 25",
         )
     ),
+    "LAST(NXT(A ;[<= 3] B) ; C WITHIN 9) ; B WITHIN 20",
+    "NXT(A ; LAST(B ;[<= 3] MAX(C+ ;[<= 3] B) WITHIN 8) WITHIN 12) ; A WITHIN 20",
+    "(LAST(A ;[<= 9] B ; C WITHIN 9) ; B) AND (NXT(A ;[<= 4] B) ; C ; B) WITHIN 15",
+    "LAST((A ;[<= 3] B) ALL C WITHIN 6) ; B WITHIN 12",
+    "(MAX(A+ ;[<= 3] B WITHIN 8) ALL NXT(B ;[<= 3] C)) ; A WITHIN 15",
+    "LAST(PROJECT y (A AS x ; B AS y ; C AS z FILTER x.v = z.v) WITHIN 8) ; B WITHIN 15",
+    "MAX(PROJECT y, z (A AS x ; B AS y+ ; C AS z FILTER x.v <= z.v) WITHIN 9) ; A WITHIN 15",
+    "PROJECT z (NXT(LAST(A ;[<= 3] B) ; C AS z WITHIN 9)) ; B WITHIN 15",
 )
-"""Patterns in which the kernel of guards chooses; in those of MOVED events that are not marked move partial matches."""
+"""Patterns in which the kernel of guards chooses; in those of MOVED events that are not marked move partial matches. In the last ones strategies choose
+inside each other, in parts that have events in common, and around others and hidden ones."""
 
 
 @pytest.mark.parametrize("variant", available())
@@ -281,8 +279,8 @@ def test_the_kernel_chooses_inside_as_the_evaluation_in_python(variant: str, sel
         plain = kind(known.program, **known.terms.bounds)
         wanted = given_by(Valued(known.program, texts, plain), words, rows, 0, len(rows))
         evaluation, found, slot = known.evaluation(texts=texts, variant=variant), [], rng.random() < 0.7
-        assert isinstance(evaluation.evaluation, PartsRun)
-        drawn.seen["moved"] += evaluation.evaluation.tables.passes and len(wanted)
+        assert isinstance(run_of(evaluation), PartsRun)
+        drawn.seen["moved"] += run_of(evaluation).tables.passes and len(wanted)
         cuts = sorted(rng.choices(range(len(rows) + 1), k=rng.choice((0, 1, 3))))
         for start, stop in itertools.pairwise([0, *cuts, len(rows)]):
             found += given_by(evaluation, words, rows, start, stop, slot=slot)
@@ -293,9 +291,15 @@ def test_the_kernel_chooses_inside_as_the_evaluation_in_python(variant: str, sel
         assert [match[0][-1] for match in found] == [match[0][-1] for match in wanted]
         assert evaluation.memory_usage() > 0
         drawn.seen["given"] += len(wanted)
-        drawn.seen["chosen"] += sum(run.matches for run in evaluation.evaluation._runs)
+        drawn.seen["chosen"] += sum(run.matches for run in run_of(evaluation)._runs)
         evaluation.release(np.zeros(1, np.int64))
         assert sorted(given_by(evaluation, words, rows, 0, len(rows), slot=True)) == sorted(wanted)
+
+
+def run_of(evaluation: Any) -> Any:
+    """The run of the kernel; matches that are found in several ways are counted one by one."""
+    found = evaluation.evaluation
+    return found.evaluation if isinstance(found, ChosenCount) else found
 
 
 def given_by(evaluation: Any, words: Any, rows: list[dict[str, Any]], start: int, stop: int, *, slot: bool = False) -> list[Any]:
@@ -310,6 +314,82 @@ def given_by(evaluation: Any, words: Any, rows: list[dict[str, Any]], start: int
             counted = () if chunk.counts is None else tuple(chunk.counts[number].tolist())
             found.append((chunk.positions[first:last].tolist(), chunk.labels[first:last].tolist(), counted))
     return found
+
+
+INSIDE = (
+    "LAST(NXT(A ;[<= 5] B) ; C) ; B",
+    "NXT(A ; LAST(B ;[<= 4] C)) ; A",
+    "MAX(LAST(A+ ;[<= 5] B) ;[<= 9] C) ; B",
+    "C ; MAX(NXT(A+ ;[<= 5] B) ;[<= 5] C) ; A",
+    "NXT(LAST(MAX(A{1,} ;[<= 4] B) ; C) ;[<= 9] B)",
+    "LAST(A ; NXT(B ; MAX(C+ ;[<= 4] A)))",
+    "(LAST(NXT(A ;[<= 5] B) ; C))+ ; B",
+    "(C AS z ; LAST(NXT(A AS x ; B AS y FILTER x.v <= y.v) ; C)) FILTER z.v <= x.v",
+    "LAST(A :[<= 5] NXT(B ;[<= 2] C)) ; B",
+    "STRICT(LAST(NXT(A ;[<= 5] B) ; C))",
+    "B UNLESS LAST(NXT(A ;[<= 5] B) ; C)",
+    "B ; NOT LAST(NXT(A ;[<= 5] B) ; C) ; C",
+    "(NXT(A ;[<= 5] B) ; C) AND (A ; LAST(B ;[<= 5] C))",
+    "LAST(A ;[<= 5] B) ALL NXT(B ;[<= 5] C)",
+    "MAX((LAST(A+ ;[<= 5] B)) ALL C) ; B",
+    "(LAST(A ; NOT C ; B) ; C) AND (NXT(A ;[<= 9] B ; C))",
+    "NXT(PROJECT x (A AS x ;[<= 5] B ; C)) ; B",
+    "MAX(PROJECT x, y (A AS x+ ;[<= 5] C ; B AS y)) ; C",
+    "LAST(PROJECT z (A AS x ; C AS z ; B AS y FILTER x.v = y.v)) ; C",
+    "LAST(PROJECT y (NXT(A ;[<= 5] B) ; C AS y)) ; B",
+    "(A THEN (B ; NXT(C ;[<= 5] B))) ; C",
+    "LAST(A THEN (B ;[<= 5] C)) ; B",
+    "A THEN LAST(B ;[<= 5] C) ; B",
+    "A THEN (B THEN (C ;[<= 4] B)) ; A",
+    "(A THEN (B ;[< 4] B)) THEN (C ; NXT(B ;[<= 4] C))",
+    "A THEN NXT(LAST(B ;[<= 5] C) ; B)",
+    "(LAST(A ;[<= 5] B) THEN (B ;[<= 4] C)) ; A",
+    "(LAST(A ;[<= 9] B ; C) ; B) AND (A THEN (B ;[<= 9] C ; B))",
+    "((A THEN (B ;[<= 9] C)) ; B) AND (A THEN (B ;[<= 7] C ; B))",
+    "(NXT(A ;[<= 9] B) ; C ; B) AND (A THEN (B ;[<= 9] C ; B)) AND (A ; MAX(B ;[<= 9] C) ; B)",
+    "NXT((A THEN (B ;[<= 4] C)) ALL B) ; A",
+    "(A THEN (B ;[<= 5] C)) ALL LAST(A ;[<= 5] B)",
+    "A THEN ((LAST(B ;[<= 5] C)) ALL B)",
+    "A THEN (PROJECT b (B AS b ; NXT(C ;[<= 5] B)))",
+)
+"""What strategies and THEN choose inside each other, in parts that have events in common, between other events, and among hidden ones."""
+
+TAILS = ("", " WITHIN 12", " WITHIN 9 EVENTS", " PARTITION BY k", " PARTITION BY k CONSUME BY PARTITION", " CONSUME BY ANY")
+
+
+def case_inside(number: int) -> Case | None:
+    """A random case, dense in equal times; None where it has too many matches for the definition."""
+    rng = random.Random(f"{SEED} inside each other {number}")
+    rows = [
+        {"type": rng.choice("AABBBCC"), "ts": 0, "v": rng.choice((None, *range(4))), "k": rng.choice("xy")}
+        for _ in range(rng.randrange(5, 17))
+    ]
+    for before, row in itertools.pairwise(rows):
+        row["ts"] = before["ts"] + rng.choice((0, 0, 1, 1, 2))
+    table, pattern = pa.Table.from_pylist(rows), rng.choice(INSIDE)
+    model = f" TIME MODEL {rng.choice(('ACTIVE_OFFICE', 'COMPLETE_HISTORY'))}" if "THEN" in pattern else ""
+    selected = rng.choice(("*", "*", "COUNT(*)", "NXT *", "LAST *", "MAX *", "STRICT *"))
+    query = cepheid.query(f"SELECT {selected} WHERE {pattern}{rng.choice(TAILS)}{model}")
+    try:
+        return Case(SEED, number, query, table, *answers(query, table))
+    except LimitError:
+        return None
+
+
+@pytest.mark.parametrize("variant", available())
+def test_what_is_chosen_inside_each_other_is_that_of_the_definition(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the events come, with snapshots and restores; from the smallest arrays, too."""
+    drawn = Enough(share(CASES, variant), itertools.count(), matched=5)
+    for number in drawn:
+        case = case_inside(number)
+        if case is None:
+            continue
+        monkeypatch.setattr(guarded_run, "GuardSizes", (lambda: TINY) if number % 3 == 0 else GuardSizes)
+        assert not case.query.compiled(case.query.schema(case.events)).not_compiled, case.query.text
+        for come in ways_of(case, most=3).values():
+            given = come(case, variant)
+            differential.check(case, given)
+        drawn.seen["matched"] += bool(given)
 
 
 def test_queries_that_differ_in_constants_have_parts_of_their_own() -> None:

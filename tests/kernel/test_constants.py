@@ -32,8 +32,10 @@ DIRECTORY = {f"D_{name}": getattr(blocks, name) for name in ("HEAD", "TAIL", "DA
 TABLES = {"EXITS": "EXIT_", "FIELDS": "S_", "RECORD": "R_", "ACTION": "A_", "NODE": "N_", "INSTANCE": "I_"}
 
 WORK = ("COUNT", "SIZE", "SETS", "CELLS", "FIRSTS", "LENGTHS", "ROWS", "STATES", "FREE", "FOUND", "PLACES", "HEADER")
-NEXT_NODE = ("LEFT", "SAME", "BEFORE", "RANK", "LOWER", "UPPER")
 """What MAX writes down first of its work, in the kernel of guards alone."""
+
+PART_NODE = ("CELL", "EDGES", "CHILD", "START", "LEFT", "SAME", "BEFORE", "RANK", "LOWER", "UPPER")
+"""What it writes down of a cell that it meets on the way back through a part."""
 
 OPERATIONS = {
     "LOAD": "load",
@@ -128,9 +130,10 @@ OTHERS = {
             "AMONG",
             "BESIDE",
             "APART",
-            "ENDED",
             "SLOT_BITS",
             "PLACE_BITS",
+            "PLACE_MASK",
+            "ENDED_BITS",
             "HOW_BITS",
             "COLUMN_BITS",
         )
@@ -165,9 +168,12 @@ OTHERS = {
     }
     | {f"W_{name}": place for place, name in enumerate(WORK)}
     | {f"M_{name}": place for place, name in enumerate(("CELL", "NEXT", "CHAIN", "EDGES", "BASE", "SETS"))}
-    | {name: getattr(guarded_tables, name) for name in ("PART_BEGINS", "PART_ENDS", "PART_BITS")}
-    | {f"P_{name}": place for place, name in enumerate(("CELL", "EDGES", "CHILD", "START", *NEXT_NODE))}
-    | {"PART_WIDTH": 4, "NEXT_WIDTH": 4 + len(NEXT_NODE)}
+    | {
+        name: getattr(guarded_tables, name)
+        for name in ("SAYS", "ENDS_PARTS", "BEGINS_NEXT", "PART_BEGINS", "PART_ENDS", "PART_SHOWN", "LOOSE_BETWEEN", "LOOSE_BEGIN")
+    }
+    | {f"P_{name}": place for place, name in enumerate(PART_NODE)}
+    | {"PART_WIDTH": len(PART_NODE)}
     | {f"H_{name.upper()}": place for place, name in enumerate(guarded_parts_run.HEAD)}
     | {"HEAD_WIDTH": len(guarded_parts_run.HEAD)}
     | {f"E_{name}": place for place, name in enumerate(("STATE", "NEXT"))},

@@ -17,7 +17,7 @@ from cepheid.engine.memory import container as state
 from cepheid.errors import SnapshotError
 
 EMBEDDED = [name for name in stored() if not is_bucket(name)]
-LARGEST = 20_000
+LARGEST = 50_000
 """Bytes of a stored file: it is in the repository for ever."""
 
 

@@ -127,7 +127,7 @@ def find_groups(
     rises: cython.int = 0
     falls: cython.int = 0
     if lasts > 0 and words[at + 2 * lasts - 2] != greatest:  # else the bounds are past all values, and say nothing of later ones
-        lasting = N_ENDS + 2 * (forms[f + F_TESTS + lasts - 1] >> PLACE_BITS) + 1
+        lasting = N_ENDS + 2 * ((forms[f + F_TESTS + lasts - 1] >> PLACE_BITS) & PLACE_MASK) + 1
         since = words[at + 2 * lasts - 2]
     while n >= head:
         S[S_WALKED] += 1

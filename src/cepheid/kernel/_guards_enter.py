@@ -398,10 +398,11 @@ def enter_all(
     w: cython.Py_ssize_t = 0
     v: cython.Py_ssize_t = 0
     falls: cython.int = 0
-    position: cython.longlong = words[data + ((first + made - 1) & mask) * width + C_POSITION]
+    at: cython.Py_ssize_t = C_POSITION if S[S_COUNTING] != NEXT else C_BOUNDS + 2 * S[S_TESTS] + S[S_SLOTS] - 3  # as `position_of`
+    position: cython.longlong = words[data + ((first + made - 1) & mask) * width + at]
     for j in range(made):
         w = data + ((first + j) & mask) * width
-        if ((words[w + C_KIND] >> MACRO_BITS) & MACROS_MASK) == 0 or words[w + C_POSITION] != position:  # a copy is of an earlier event
+        if ((words[w + C_KIND] >> MACRO_BITS) & MACROS_MASK) == 0 or words[w + at] != position:  # a copy is of an earlier event
             continue
         order[count] = first + j
         count += 1

@@ -71,7 +71,7 @@ FIELDS = (
     "fresh",  # where the next set goes, among the forms
     "sets_end",  # ! where they end
     "sets_limit",  # ! groups with different sets that an event may make
-    "parts",  # ! 1: strategies choose inside the pattern
+    "parts",  # ! parts of the pattern of whose matches some are chosen
     "copied",  # cells made beside those of the groups that end a part
     "hidden",  # ! labels less than this are of events that a strategy does not compare
     "several",  # ! 1: equal supports may have several names
@@ -89,10 +89,10 @@ FIELDS = (
 # beside those of its matches; what S[S_COUNTING] and S[S_ENUMERATING] say; LINK_ columns of `supports`. Of MAX: W_ a word of `work` (how many cells,
 # words of a row and of a set; where the cells, the first ones of their events, the lengths of rows, the rows and the states of each cell stand; where
 # it is free; how many states there are, and places of their table), M_ of a state (its cell, the next state of this cell and of its place, its edges,
-# the cell that its sets are beside, these), E_ of an edge. PART_ bits of what `places` says of a label, P_ a word of a node of `_guards_parts`, and
-# of `_guards_next`, H_ what stands first of each part in `chosen`. Words and limbs of a wide number (`_guards_wide`). Of `_guards_memo`, Q_ where a
-# number stands from the end of `forms` (whether something has no answer, where the next row goes, words of one, places of the table, how far from the
-# end the rows end, and where the table begins), A_ a word of a row.
+# the cell that its sets are beside, these), E_ of an edge. PART_ bits of what `places` says of a label in a part, and of what its first column says,
+# P_ a word of a node of `_guards_parts`, H_ what stands first of each part in `chosen`, LOOSE_ bits of H_LOOSE. Words and limbs of a wide number
+# (`_guards_wide`). Of `_guards_memo`, Q_ where a number stands from the end of `forms` (whether something has no answer, where the next row goes,
+# words of one, places of the table, how far from the end the rows end, and where the table begins), A_ a word of a row.
 if not cython.compiled:
     EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE = range(7)
     EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE, EXIT_STEPS, EXIT_SETS, EXIT_GROUPS, EXIT_PART, EXIT_ASKED = range(7, 15)
@@ -117,7 +117,7 @@ if not cython.compiled:
     LEVEL_WIDTH = 5
     LABELS, UNMARKED, MACRO_BITS, MACROS_MASK, FORM_BITS = 0xFFFF, 0xFFFF, 16, 0xFFF, 28
     REST, REST_BITS, REST_MASK = 61, 5, 31
-    OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE, APART, ENDED, SLOT_BITS, PLACE_BITS = 1, 2, 4, 8, 16, 28, 64, 8, 16
+    OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE, APART, SLOT_BITS, PLACE_BITS, PLACE_MASK, ENDED_BITS = 1, 2, 4, 8, 16, 28, 8, 16, 0xFF, 32
     OPERATION_MASK, REAL, SOURCE_BITS, SOURCE_MASK, WIDE, DIGITS_BITS = 31, 32, 6, 7, 512, 10
     WIDE_WORDS, LIMBS = 6, 5
     FROM_NOTHING, FROM_PUSHED, FROM_MEMBER, FROM_SLOT, FROM_NOW = range(5)
@@ -141,7 +141,8 @@ if not cython.compiled:
     W_COUNT, W_SIZE, W_SETS, W_CELLS, W_FIRSTS, W_LENGTHS, W_ROWS, W_STATES, W_FREE, W_FOUND, W_PLACES, W_HEADER = range(12)
     M_CELL, M_NEXT, M_CHAIN, M_EDGES, M_BASE, M_SETS = range(6)
     E_STATE, E_NEXT, DROPPED = 0, 1, -1
-    PART_BEGINS, PART_ENDS, PART_BITS = 1, 2, 2
-    P_CELL, P_EDGES, P_CHILD, P_START, PART_WIDTH = range(5)
-    P_LEFT, P_SAME, P_BEFORE, P_RANK, P_LOWER, P_UPPER, NEXT_WIDTH = range(4, 11)
-    H_AT, H_END, H_DONE, H_RULE, H_FLOOR, HEAD_WIDTH = range(6)
+    PART_BEGINS, PART_ENDS, PART_SHOWN = 1, 2, 4
+    SAYS, ENDS_PARTS, BEGINS_NEXT = 1, 2, 4
+    P_CELL, P_EDGES, P_CHILD, P_START, P_LEFT, P_SAME, P_BEFORE, P_RANK, P_LOWER, P_UPPER, PART_WIDTH = range(11)
+    H_AT, H_END, H_DONE, H_RULE, H_FLOOR, H_LOOSE, HEAD_WIDTH = range(7)
+    LOOSE_BETWEEN, LOOSE_BEGIN = 1, 2

@@ -43,8 +43,9 @@ def may_pass_one(
     words: cython.longlong[::1], x: cython.Py_ssize_t, test: cython.longlong, lower: cython.longlong, upper: cython.longlong
 ) -> cython.int:
     """Whether some entry of the tree of the node at x may pass a test: exactly, where one of the bounds excludes nothing."""
-    y: cython.Py_ssize_t = x + N_ENDS + 2 * (test >> PLACE_BITS)
-    if (test & NULLS) != 0 and ((words[x + N_FORM] >> (NULL_BITS + (test >> PLACE_BITS))) & 1) != 0:
+    place: cython.longlong = (test >> PLACE_BITS) & PLACE_MASK
+    y: cython.Py_ssize_t = x + N_ENDS + 2 * place
+    if (test & NULLS) != 0 and ((words[x + N_FORM] >> (NULL_BITS + place)) & 1) != 0:
         return 1
     if (test & OUTSIDE) != 0:
         return words[y] < lower or words[y + 1] > upper
@@ -139,12 +140,14 @@ def all_pass(
     k: cython.Py_ssize_t = 0
     y: cython.Py_ssize_t = 0
     test: cython.longlong = 0
+    place: cython.longlong = 0
     for k in range(forms[f + F_COUNT]):
         test = forms[f + F_TESTS + k]
         if (test & APART) != 0:
             return 0
-        y = x + N_ENDS + 2 * (test >> PLACE_BITS)
-        if (test & NULLS) == 0 and ((words[x + N_FORM] >> (NULL_BITS + (test >> PLACE_BITS))) & 1) != 0:
+        place = (test >> PLACE_BITS) & PLACE_MASK
+        y = x + N_ENDS + 2 * place
+        if (test & NULLS) == 0 and ((words[x + N_FORM] >> (NULL_BITS + place)) & 1) != 0:
             return 0
         if (test & OUTSIDE) == 0:
             if words[y] < words[at + 2 * k] or words[y + 1] > words[at + 2 * k + 1]:

@@ -1,18 +1,26 @@
-"""Parts inside a pattern in which a strategy chooses: at an event that ends one, partial matches go on from what is chosen. A room of `guards`.
+"""Parts inside a pattern of whose matches some are chosen: at an event that ends one, partial matches go on from these. A room of `guards`.
 
 The chosen supports come in, by the events that end them: another run has found them (`guarded_parts_run`). What an event that ends a part would go on
-from is read back to the event that begins it, along one support: at each of its positions the cells are found that the cells behind go on from. Then,
-from the first to the last, they are copied: a copy goes on from copies alone, and one of an event that begins the part from what its cell does. So
-what comes later can reach nothing of the part but what is chosen. Copies stand in no list; of each cell behind them they are an entry. Unmarked
-cells on the way are gone through: they are not copied.
+from is read back to the event that begins it, along one support: cells of its next position, and on the way any that are no events of the part, or
+that no support has. Then, from the first to the last, they are copied: a copy goes on from copies alone, and one of an event that begins the part
+from what its cell does. So what comes later can reach nothing of the part but what is chosen. Copies stand in no list; of each cell behind them they
+are an entry. Where an event ends several parts they are restricted to one after the other: the walk of the next one meets copies, too.
 
-A support stands in `chosen` as the number of its segment, how many positions it has, and these. First there, for each part, what H_ names: where the
-next support is, where there are no more, and whether none will come; whether ACTIVE_OFFICE (1) or COMPLETE_HISTORY (2) chooses, and the number of the
-value of an event that is the floor then (see `_guards_next`).
+Copies that go on from the same are shared: those of one cell are a chain, by rising keys, and the next cell may go on from the same chain, or from a
+longer one. A node is a cell, and how many positions of the support are still to be read. O(e log e), e = pairs of cells one of which goes on from the
+other one; and as many cells as there are different chains. Where nothing can stand between the events of a support, the entry of a position is found
+by jumps; else each entry behind it is looked at.
 
-In `levels` stand nodes, of P_ words each, from the front: a cell, its edges, and once it is copied what it goes on from, and its start (-1: nothing
-goes on); and edges from the back: a node that a cell goes on from, and the next edge. Behind all edges are the first one of the event itself, and
-where the last one stands.
+Of THEN the fronts of what is next stand in the place of supports, see `_guards_next`; under ACTIVE_OFFICE they say where a match begins alone.
+
+In `chosen` a support is the number of its segment, how many positions it has, the one of the event that ends it, and these. First there, for each
+part, what H_ names: where the next support is, where there are no more, and whether none will come; whether ACTIVE_OFFICE (1) or COMPLETE_HISTORY (2)
+chooses, and the number of the value of an event that is the floor then; and bits that say what may stand beside a support (see LOOSE_).
+
+Nodes stand in `levels` from the second on, of P_ words each; the first place is what `greatest_of` works with, and bounds that are put aside. Edges
+stand there from the back: a node that a cell goes on from, and the next edge. Behind all edges are the first one of the event itself, and where the
+last one stands. A cell has two more values: the position at which it was made, and the number of its node while it is visited; and where what is next
+is chosen or found before these the first place of its time, or its position where the first place stands for that (see `position_of`).
 """
 
 from __future__ import annotations
@@ -21,8 +29,47 @@ try:
     import cython
 except ImportError:
     from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._guards_ask import greatest_of
 from cepheid.kernel._guards_layout import *
-from cepheid.kernel._guards_lists import passes
+from cepheid.kernel._guards_lists import may_pass, passes, pop, push
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def position_of(S: cython.longlong[::1], words: cython.longlong[::1], w: cython.Py_ssize_t) -> cython.longlong:
+    """The position of the event of the cell at w."""
+    return words[w if S[S_COUNTING] != NEXT else w + C_BOUNDS + 2 * S[S_TESTS] + S[S_SLOTS] - 3]
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def time_of(S: cython.longlong[::1], words: cython.longlong[::1], w: cython.Py_ssize_t) -> cython.longlong:
+    """The first place of the time of the cell at w, where what is next is chosen or found."""
+    return words[w if S[S_COUNTING] == NEXT else w + C_BOUNDS + 2 * S[S_TESTS] + S[S_SLOTS] - 3]
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def said_of(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    places: cython.const[cython.longlong][::1],
+    w: cython.Py_ssize_t,
+    column: cython.longlong,
+) -> cython.longlong:
+    """What a column of `places` says of the cell at w: the place of its event in a part, or 0: what it is to all. Nothing of unmarked cells."""
+    if (words[w + C_KIND] & LABELS) == UNMARKED:
+        return 0
+    return places[(words[w + C_KIND] & LABELS) * (1 + S[S_PARTS]) + column]
+
+
+# ------------------------------------------------------------------------------------------------ what is chosen
 
 
 @cython.cfunc
@@ -35,12 +82,12 @@ def next_chosen(
     at: cython.Py_ssize_t = chosen[HEAD_WIDTH * part + H_AT]
     end: cython.Py_ssize_t = chosen[HEAD_WIDTH * part + H_END]
     found: cython.Py_ssize_t = 0
-    while at < end and (chosen[at] < segment or (chosen[at] == segment and chosen[at + 1 + chosen[at + 1]] < position)):
-        at += 2 + chosen[at + 1]
+    while at < end and (chosen[at] < segment or (chosen[at] == segment and chosen[at + 2] < position)):
+        at += 3 + chosen[at + 1]
     chosen[HEAD_WIDTH * part + H_AT] = at
     found = at
-    while at < end and chosen[at] == segment and chosen[at + 1 + chosen[at + 1]] == position:
-        at += 2 + chosen[at + 1]
+    while at < end and chosen[at] == segment and chosen[at + 2] == position:
+        at += 3 + chosen[at + 1]
     if at == end and chosen[HEAD_WIDTH * part + H_DONE] == 0:
         return -2  # more may follow
     return found if at > found else -1
@@ -49,88 +96,31 @@ def next_chosen(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-9, check=False)
-def find_below(
+def next_of_parts(
     S: cython.longlong[::1],
-    words: cython.longlong[::1],
-    forms: cython.const[cython.longlong][::1],
+    chosen: cython.longlong[::1],
     places: cython.const[cython.longlong][::1],
-    nodes: cython.longlong[::1],
-    data: cython.Py_ssize_t,
-    mask: cython.longlong,
-    head: cython.longlong,
-    low: cython.longlong,
-    n: cython.longlong,
-    f: cython.Py_ssize_t,
-    at: cython.Py_ssize_t,
+    kind: cython.longlong,
+    segment: cython.longlong,
     position: cython.longlong,
-    part: cython.longlong,
-    first: cython.Py_ssize_t,
-    count: cython.Py_ssize_t,
-    edge: cython.Py_ssize_t,
+    time: cython.longlong,
 ) -> cython.Py_ssize_t:
-    """Find the cells of a position among those from n on that pass a form's tests: nodes, from `first` on, of which there are `count` in all.
+    """Go to what is chosen of the parts that an event ends: -1 once that is done, -2 where nothing is; or the part of which it is not known yet.
 
-    Also those that unmarked cells behind that position go on from. Each has an edge; the first of these is put to `edge`. How many nodes there are
-    then; -1 where they have no room.
+    time: the first place of the event's time.
     """
-    top: cython.Py_ssize_t = nodes[nodes.shape[0] - 2]
-    width: cython.Py_ssize_t = S[S_WIDTH]
-    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
-    node: cython.Py_ssize_t = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[f + F_SHAPE]
-    unmarked: cython.Py_ssize_t = 0  # the cells that are still to be gone through, as edges are
-    w: cython.Py_ssize_t = 0
-    k: cython.Py_ssize_t = 0
-    m: cython.longlong = 0
-    nodes[edge] = 0
-    while True:
-        while n >= head:
-            S[S_WALKED] += 1
-            w = data + (n & mask) * width
-            if words[w + C_POSITION] < position:
-                break
-            if words[w + C_POSITION] > position and S[S_PASSES] == 0:
-                m = words[w + node + N_JUMP]
-                if m >= head and words[data + (m & mask) * width + C_POSITION] > position:  # an event may have several entries
-                    n = m
-                else:
-                    n = words[w + node + N_PREVIOUS]
-                continue
-            m = n if passes(words, forms, values, w, f, at) != 0 else -1
-            n = words[w + node + N_PREVIOUS]
-            while m >= head:
-                w = data + (m & mask) * width
-                if words[w + C_START] < low:
-                    break
-                if PART_WIDTH * (count + 1) > top - 2:
-                    return -1
-                if (words[w + C_KIND] & LABELS) == UNMARKED:
-                    if words[w + C_POSITION] > position:
-                        top -= 2
-                        nodes[top] = m
-                        nodes[top + 1] = unmarked
-                        unmarked = top
-                elif words[w + C_POSITION] == position and places[words[w + C_KIND] & LABELS] >> PART_BITS == part + 1:
-                    k = first
-                    while k < count and nodes[PART_WIDTH * k + P_CELL] != m:
-                        k += 1
-                    if k == count:
-                        count += 1
-                        nodes[PART_WIDTH * k + P_CELL] = m
-                    top -= 2
-                    nodes[top] = k
-                    nodes[top + 1] = nodes[edge]
-                    nodes[edge] = top
-                m = words[w + C_REST]
-        if unmarked == 0:
-            break
-        w = data + (nodes[unmarked] & mask) * width
-        unmarked = nodes[unmarked + 1]
-        n = words[w + C_CHILD]
-        f = S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS)
-        at = w + C_BOUNDS
-        node = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[f + F_SHAPE]
-    nodes[nodes.shape[0] - 2] = top
-    return count
+    at: cython.Py_ssize_t = (kind & LABELS) * (1 + S[S_PARTS]) + 1
+    part: cython.Py_ssize_t = 0
+    found: cython.Py_ssize_t = 0
+    for part in range(S[S_PARTS]):
+        if (places[at + part] & PART_ENDS) != 0:
+            found = next_chosen(chosen, part, segment, position if chosen[HEAD_WIDTH * part + H_RULE] == 0 else time)
+            if found < 0:
+                return part if found == -2 else -2
+    return -1
+
+
+# ------------------------------------------------------------------------------------------------ copies
 
 
 @cython.cfunc
@@ -146,79 +136,451 @@ def copy_cell(
     m: cython.longlong,
     child: cython.longlong,
     start: cython.longlong,
-    begins: cython.int,
+    tested: cython.int,
 ) -> cython.int:
-    """Make the cell m a copy of n, that goes on from something else, all of it; begins: from what n does, by its tests."""
+    """Make the cell m a copy of n, that goes on from something else; tested: as far as that passes the tests of n, else from all of it."""
     width: cython.Py_ssize_t = S[S_WIDTH]
     node_width: cython.Py_ssize_t = S[S_NODE_WIDTH]
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
     w: cython.Py_ssize_t = data + (m & mask) * width
     v: cython.Py_ssize_t = data + (n & mask) * width
-    x: cython.Py_ssize_t = w + C_BOUNDS + 2 * S[S_TESTS] + S[S_SLOTS]
+    x: cython.Py_ssize_t = w + values + S[S_SLOTS]
     s: cython.Py_ssize_t = (((words[v + C_KIND] >> MACRO_BITS) & MACROS_MASK) - 1) * S[S_SHAPES] * S[S_SHAPE_WIDTH]
+    slot: cython.Py_ssize_t = 0
     one: cython.longlong = 1
+    least: cython.longlong = 0x7FFFFFFFFFFFFFFF
     k: cython.Py_ssize_t = 0
+    j: cython.Py_ssize_t = 0
+    _shape: cython.Py_ssize_t = 0
     for k in range(width):
         words[w + k] = words[v + k]
     words[w + C_CHILD] = child
     words[w + C_START] = start
     words[w + C_REST] = -1
-    if begins == 0:
+    if tested == 0:
         words[w + C_KIND] &= (one << FORM_BITS) - 1  # the first form has no tests
-    for k in range(S[S_SHAPES]):
+    for _shape in range(S[S_SHAPES]):
         words[x + N_PREVIOUS] = -1
         words[x + N_JUMP] = -1
         words[x + N_BEST] = m
-        words[x + N_FORM] = -1 if shapes[s + k * S[S_SHAPE_WIDTH] + I_KEY] < 0 else RISING
+        words[x + N_FORM] = -1
+        if shapes[s + I_KEY] >= 0:
+            words[x + N_FORM] = RISING
+            for j in range(shapes[s + I_TESTED]):  # a tree of one entry: what goes on from it may still test it
+                slot = shapes[s + I_SLOTS + shapes[s + I_KEY] + j]
+                words[x + N_ENDS + 2 * j] = words[w + values + slot]
+                words[x + N_ENDS + 2 * j + 1] = words[w + values + slot]
+                if ((words[w + C_NULLS] >> slot) & 1) != 0:
+                    words[x + N_FORM] |= one << (NULL_BITS + j)
+                    words[x + N_ENDS + 2 * j] = least
+                    words[x + N_ENDS + 2 * j + 1] = -least - 1
         if S[S_CARRIES] != 0:
             words[x + node_width - 2] = -1
         if S[S_HASHED] != 0:
             words[x + node_width - 1] = SUPERSEDED
         x += node_width
+        s += S[S_SHAPE_WIDTH]
+    return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def is_copy(S: cython.longlong[::1], words: cython.longlong[::1], w: cython.Py_ssize_t) -> cython.int:
+    """Whether the cell at w is a copy: it was made at a later event than its own."""
+    return words[w + C_BOUNDS + 2 * S[S_TESTS] + S[S_SLOTS] - 2] != position_of(S, words, w)
+
+
+# ------------------------------------------------------------------------------------------------ the walk back
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def put_node(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    nodes: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    m: cython.longlong,
+    left: cython.longlong,
+    count: cython.Py_ssize_t,
+    base: cython.Py_ssize_t,
+    waiting: cython.Py_ssize_t,
+    edge: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Let an edge lead to the node of the cell m: how many nodes there are then; -1 without room.
+
+    left: how many positions have not been read; -1: the cell is before the part, and stays as it is. A new node is put into the queue, at base;
+    waiting: how many are there.
+    """
+    w: cython.Py_ssize_t = data + (m & mask) * S[S_WIDTH]
+    own: cython.Py_ssize_t = w + C_BOUNDS + 2 * S[S_TESTS] + S[S_SLOTS] - 1
+    top: cython.Py_ssize_t = nodes[nodes.shape[0] - 2]
+    k: cython.longlong = words[own]
+    older: cython.longlong = 0
+    if k > 0 and k < count and nodes[PART_WIDTH * k + P_CELL] == m:
+        older = k
+        while k != 0 and nodes[PART_WIDTH * k + P_LEFT] != left:
+            k = nodes[PART_WIDTH * k + P_SAME]
+    else:
+        k = 0
+    if PART_WIDTH * (count + 2) > top - 4 or base + 2 * count + 4 > queue.shape[0] // 3 - PUSHED:
+        return -1
+    if k == 0:
+        k = count
+        count += 1
+        nodes[PART_WIDTH * k + P_CELL] = m
+        nodes[PART_WIDTH * k + P_EDGES] = 0
+        nodes[PART_WIDTH * k + P_CHILD] = words[w + C_CHILD]
+        nodes[PART_WIDTH * k + P_START] = words[w + C_START] if left < 0 else -1
+        nodes[PART_WIDTH * k + P_LEFT] = left
+        nodes[PART_WIDTH * k + P_SAME] = older
+        words[own] = k
+        push(queue, base, waiting, position_of(S, words, w), k, CELL)
+    top -= 2
+    nodes[top] = k
+    nodes[top + 1] = nodes[edge]
+    nodes[edge] = top
+    nodes[nodes.shape[0] - 2] = top
+    return count
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def add_node(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    chosen: cython.longlong[::1],
+    places: cython.const[cython.longlong][::1],
+    nodes: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    m: cython.longlong,
+    part: cython.longlong,
+    times: cython.Py_ssize_t,
+    left: cython.longlong,
+    count: cython.Py_ssize_t,
+    base: cython.Py_ssize_t,
+    waiting: cython.Py_ssize_t,
+    edge: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Let an edge lead to the node of the cell m, if it may be read, as `put_node`.
+
+    times: where the positions of the support stand, -1: any cell may be read; left: how many have not been read.
+    """
+    w: cython.Py_ssize_t = data + (m & mask) * S[S_WIDTH]
+    rule: cython.longlong = chosen[HEAD_WIDTH * part + H_RULE]
+    label: cython.longlong = said_of(S, words, places, w, 1 + part)
+    position: cython.longlong = 0
+    if times >= 0:
+        position = position_of(S, words, w) if rule == 0 else time_of(S, words, w)
+        if (label & PART_SHOWN) != 0:
+            if rule == 0 or position != chosen[times + left]:  # of a time several events may be read
+                if left == 0 or position != chosen[times + left - 1]:
+                    return count
+                left -= 1
+        elif left > 0 and (position < chosen[times + left - 1] or (rule == 0 and position == chosen[times + left - 1])):
+            return count  # it comes in the place of the next position, or before it
+        if left != 0 and (label & PART_BEGINS) != 0:
+            return count
+        if left == 0 and (label & PART_BEGINS) == 0 and rule == 0 and (chosen[HEAD_WIDTH * part + H_LOOSE] & LOOSE_BEGIN) == 0:
+            return count
+    return put_node(S, words, nodes, queue, data, mask, m, left, count, base, waiting, edge)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def find_nodes(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    chosen: cython.longlong[::1],
+    places: cython.const[cython.longlong][::1],
+    nodes: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    head: cython.longlong,
+    low: cython.longlong,
+    since: cython.longlong,
+    n: cython.longlong,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    part: cython.longlong,
+    times: cython.Py_ssize_t,
+    left: cython.longlong,
+    count: cython.Py_ssize_t,
+    base: cython.Py_ssize_t,
+    popped: cython.Py_ssize_t,
+    edge: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Find the cells that may be read, among those from n on that pass a form's tests; an edge leads to each. As `add_node`.
+
+    since: no cell before this position is read. popped: how many nodes have left the queue.
+    """
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
+    node: cython.Py_ssize_t = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[f + F_SHAPE]
+    direct: cython.int = 0  # nothing behind the next position is read
+    w: cython.Py_ssize_t = 0
+    v: cython.Py_ssize_t = 0
+    m: cython.longlong = 0
+    if times >= 0 and left > 0:
+        since = chosen[times + left - 1]
+        direct = S[S_PASSES] == 0 and chosen[HEAD_WIDTH * part + H_RULE] == 0 and (chosen[HEAD_WIDTH * part + H_LOOSE] & LOOSE_BETWEEN) == 0
+    while n >= head:
+        S[S_WALKED] += 1
+        w = data + (n & mask) * width
+        if words[w + C_POSITION] < low:
+            break
+        if direct != 0 and words[w + node + N_PREVIOUS] >= head and position_of(S, words, w) > since:
+            m = words[w + node + N_JUMP]
+            if m >= head and position_of(S, words, data + (m & mask) * width) > since:  # an event may have several entries
+                n = m
+            else:
+                n = words[w + node + N_PREVIOUS]
+            continue
+        if may_pass(words, forms, w + node, f, at) == 0:
+            n = words[w + node + N_JUMP]
+            continue
+        m = n if passes(words, forms, values, w, f, at) != 0 else -1
+        while m >= head:  # copies in a chain may be of different events
+            v = data + (m & mask) * width
+            if words[v + C_START] < low:
+                break
+            if position_of(S, words, v) >= since:
+                count = add_node(
+                    S, words, chosen, places, nodes, queue, data, mask, m, part, times, left, count, base, count - 1 - popped, edge
+                )
+                if count < 0:
+                    return -1
+            m = words[v + C_REST]
+        if position_of(S, words, w) < since:
+            break
+        n = words[w + node + N_PREVIOUS]
+    return count
+
+
+# ------------------------------------------------------------------------------------------------ where what is next begins
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def narrow(
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    part: cython.longlong,
+    lower: cython.longlong,
+    upper: cython.longlong,
+) -> cython.int:
+    """Let the tests of a form that ask where the pattern before a part has ended pass nothing outside of these bounds, too."""
+    test: cython.longlong = 0
+    k: cython.Py_ssize_t = 0
+    for k in range(forms[f + F_COUNT]):
+        test = forms[f + F_TESTS + k]
+        if (test & APART) == 0 and ((test >> (ENDED_BITS + part)) & 1) != 0:
+            if words[at + 2 * k] < lower:
+                words[at + 2 * k] = lower
+            if words[at + 2 * k + 1] > upper:
+                words[at + 2 * k + 1] = upper
     return 0
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-9, check=False)
-def copy_below(
+def begin_next(
     S: cython.longlong[::1],
     words: cython.longlong[::1],
-    shapes: cython.const[cython.int][::1],
+    forms: cython.const[cython.longlong][::1],
+    chosen: cython.longlong[::1],
     nodes: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    head: cython.longlong,
+    low: cython.longlong,
+    x: cython.Py_ssize_t,
+    part: cython.longlong,
+    support: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    times: cython.Py_ssize_t,
+    before: cython.longlong,
+    floor: cython.longlong,
+    count: cython.Py_ssize_t,
+    base: cython.Py_ssize_t,
+    popped: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Find what the node at x goes on from, which begins a part of what is next: as `find_nodes`, where that is copies; else it gets a start.
+
+    before: where the front before begins; where they say where they begin alone (times: -1), this is looked for from `support` to `stop`.
+    """
+    n: cython.longlong = nodes[x + P_CELL]
+    w: cython.Py_ssize_t = data + (n & mask) * S[S_WIDTH]
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
+    f: cython.Py_ssize_t = S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS)
+    node: cython.Py_ssize_t = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[f + F_SHAPE]
+    first: cython.longlong = time_of(S, words, w)
+    least: cython.longlong = 0
+    most: cython.longlong = (stop - support) // 5
+    middle: cython.longlong = 0
+    found: cython.longlong = -1
+    v: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    if times < 0:
+        while least < most:
+            middle = (least + most) // 2
+            if chosen[support + 5 * middle + 3] < first:
+                least = middle + 1
+            else:
+                most = middle
+        if support + 5 * least >= stop or chosen[support + 5 * least + 3] != first:
+            return count
+        before = chosen[support + 5 * least - 2] if least > 0 else -1
+    nodes[x + P_LOWER] = before if before > floor else floor
+    nodes[x + P_UPPER] = first - 1
+    n = words[w + C_CHILD]
+    if n < head:
+        return count
+    # The bounds of the cell, narrowed while it is asked.
+    for k in range(2 * forms[f + F_COUNT]):
+        nodes[k + LEVEL_WIDTH] = words[w + C_BOUNDS + k]
+    narrow(words, forms, f, w + C_BOUNDS, part, nodes[x + P_LOWER], nodes[x + P_UPPER])
+    if is_copy(S, words, data + (n & mask) * S[S_WIDTH]) != 0:
+        while n >= head and count >= 0:
+            v = data + (n & mask) * S[S_WIDTH]
+            if words[v + C_START] < low:
+                break
+            if passes(words, forms, values, v, f, w + C_BOUNDS) != 0:
+                count = put_node(S, words, nodes, queue, data, mask, n, -1, count, base, count - 1 - popped, x + P_EDGES)
+            n = words[v + C_REST]
+    else:
+        found = greatest_of(
+            S,
+            words,
+            forms,
+            data,
+            mask,
+            S[S_WIDTH],
+            values,
+            node,
+            head,
+            low,
+            n,
+            f,
+            w + C_BOUNDS,
+            nodes,
+            queue,
+            base + count - popped,
+        )
+    for k in range(2 * forms[f + F_COUNT]):
+        words[w + C_BOUNDS + k] = nodes[k + LEVEL_WIDTH]
+    if found == -2:
+        return -1
+    if found >= 0:
+        nodes[x + P_START] = words[data + (found & mask) * S[S_WIDTH] + C_START]
+        if nodes[x + P_START] > words[w + C_START]:
+            nodes[x + P_START] = words[w + C_START]
+        if (words[data + (n & mask) * S[S_WIDTH] + node + N_FORM] & RISING) != 0:
+            nodes[x + P_CHILD] = found
+    return count
+
+
+# ------------------------------------------------------------------------------------------------ restricted to one support
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def copy_chain(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    shapes: cython.const[cython.int][::1],
+    chosen: cython.longlong[::1],
+    places: cython.const[cython.longlong][::1],
+    nodes: cython.longlong[::1],
+    queue: cython.longlong[::1],
     data: cython.Py_ssize_t,
     mask: cython.longlong,
     edge: cython.Py_ssize_t,
-    beginning: cython.Py_ssize_t,
+    part: cython.longlong,
+    base: cython.Py_ssize_t,
+    chain: cython.Py_ssize_t,
     m: cython.longlong,
     most: cython.longlong,
 ) -> cython.longlong:
-    """Copy the cells to which edges lead, by rising keys, from number m on: the number behind the last; -1 where there is no room up to `most`.
+    """Copy the cells to which edges lead, as far as something goes on from them, from number m on: the number behind the last; -1 past `most`.
 
-    beginning: the first of the nodes that begin the part. Those from which nothing goes on are left out.
+    chain: where the length of the last chain stands, then its nodes and copies: what both begin with is one. The first word of the queue behind it
+    gets the last copy of this one, -1 without any.
     """
-    e: cython.Py_ssize_t = 0
-    best: cython.Py_ssize_t = 0
-    at: cython.Py_ssize_t = 0
-    first: cython.longlong = m
-    while True:
-        best = 0
-        e = nodes[edge]
-        while e != 0:
-            if nodes[e] >= 0:
-                at = PART_WIDTH * nodes[e]
-                if nodes[at + P_START] >= 0 and (best == 0 or nodes[at + P_START] < nodes[PART_WIDTH * nodes[best] + P_START]):
-                    best = e
-            e = nodes[e + 1]
-        if best == 0:
-            return m
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    e: cython.Py_ssize_t = nodes[edge]
+    size: cython.Py_ssize_t = 0
+    length: cython.longlong = 0
+    same: cython.int = 1
+    x: cython.Py_ssize_t = 0
+    k: cython.longlong = 0
+    last: cython.longlong = -1
+    begins: cython.longlong = 0
+    tested: cython.longlong = 0
+    v: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    while e != 0:
+        x = PART_WIDTH * nodes[e]
+        if nodes[x + P_START] >= 0:
+            size = push(queue, base, size, -nodes[x + P_START], nodes[x + P_RANK], nodes[e])
+        e = nodes[e + 1]
+    while size > 0:
+        k = queue[3 * base + 2]
+        size = pop(queue, base, size)
+        if same != 0 and length < queue[chain] and queue[chain + 2 + 2 * length] == k:
+            last = queue[chain + 3 + 2 * length]
+            length += 1
+            continue
+        same = 0
         if m >= most:
             return -1
-        at = PART_WIDTH * nodes[best]
-        copy_cell(S, words, shapes, data, mask, nodes[at + P_CELL], m, nodes[at + P_CHILD], nodes[at + P_START], nodes[best] >= beginning)
-        if m > first:
-            words[data + (m & mask) * S[S_WIDTH] + C_REST] = m - 1
-        nodes[best] = -1 - nodes[best]
+        x = PART_WIDTH * k
+        v = data + (nodes[x + P_CELL] & mask) * width
+        w = data + (m & mask) * width
+        begins = 0
+        tested = 1
+        if nodes[x + P_LEFT] >= 0:
+            begins = said_of(S, words, places, v, 1 + part) & PART_BEGINS
+            tested = begins != 0 or (said_of(S, words, places, v, 0) & BEGINS_NEXT) != 0
+        copy_cell(S, words, shapes, data, mask, nodes[x + P_CELL], m, nodes[x + P_CHILD], nodes[x + P_START], tested)
+        if begins != 0 and chosen[HEAD_WIDTH * part + H_RULE] != 0:
+            narrow(
+                words,
+                forms,
+                S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS),
+                w + C_BOUNDS,
+                part,
+                nodes[x + P_LOWER],
+                nodes[x + P_UPPER],
+            )
+        words[w + C_REST] = last
+        last = m
+        queue[chain + 2 + 2 * length] = k
+        queue[chain + 3 + 2 * length] = m
+        length += 1
         m += 1
+    if same == 0:
+        queue[chain] = length
+    queue[chain + 1] = last
+    return m
 
 
 @cython.cfunc
@@ -232,75 +594,229 @@ def restrict(
     chosen: cython.longlong[::1],
     places: cython.const[cython.longlong][::1],
     nodes: cython.longlong[::1],
+    queue: cython.longlong[::1],
     data: cython.Py_ssize_t,
     mask: cython.longlong,
     head: cython.longlong,
     low: cython.longlong,
     support: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    left: cython.longlong,
+    before: cython.longlong,
+    floor: cython.longlong,
     n: cython.longlong,
     f: cython.Py_ssize_t,
     bounds: cython.Py_ssize_t,
     part: cython.longlong,
+    base: cython.Py_ssize_t,
     m: cython.longlong,
     most: cython.longlong,
 ) -> cython.longlong:
-    """Copy what goes on from the entries from n on by a support of a part, from number m on; the last copy is where to go on from.
+    """Copy what goes on from the entries from n on by a support of a part, or under ACTIVE_OFFICE by the fronts up to `stop`, from number m on.
 
-    The number behind it, m where nothing goes on so; -1 where cells have no room up to `most`, -2 where nodes have none.
+    left: how many positions of it are to be read. before, floor: as for `begin_next`. The number behind the last copy, -1 where cells have no room up
+    to `most`, -2 where nodes have none. The last word of `nodes` gets the copy to go on from, -1 where nothing does.
     """
     width: cython.Py_ssize_t = S[S_WIDTH]
-    place: cython.Py_ssize_t = chosen[support + 1] - 2
     root: cython.Py_ssize_t = nodes.shape[0] - 1
-    above: cython.Py_ssize_t = 0
-    below: cython.Py_ssize_t = 0
-    count: cython.Py_ssize_t = 0
-    k: cython.Py_ssize_t = 0
-    w: cython.Py_ssize_t = 0
+    rule: cython.longlong = chosen[HEAD_WIDTH * part + H_RULE]
+    times: cython.Py_ssize_t = support + 3 if rule != 1 else -1
+    since: cython.longlong = chosen[support + 3] if rule != 0 else 0
+    count: cython.Py_ssize_t = 1 + (LEVEL_WIDTH + 2 * S[S_TESTS]) // PART_WIDTH
+    popped: cython.Py_ssize_t = count - 1
+    last: cython.longlong = 0
+    chain: cython.Py_ssize_t = 0
     x: cython.Py_ssize_t = 0
-    position: cython.longlong = 0
-    last: cython.longlong = m
-    if place < 0:
-        return m
+    w: cython.Py_ssize_t = 0
+    k: cython.longlong = 0
+    if PART_WIDTH * (count + 1) > root - 4:
+        return -2
     nodes[root - 1] = root - 1
-    position = chosen[support + 2 + place]
-    count = find_below(S, words, forms, places, nodes, data, mask, head, low, n, f, bounds, position, part, 0, 0, root)
-    while place > 0 and count > below:
-        place -= 1
-        position = chosen[support + 2 + place]
-        above = below
-        below = count
-        for k in range(above, below):
-            w = data + (nodes[PART_WIDTH * k + P_CELL] & mask) * width
-            x = PART_WIDTH * k + P_EDGES
-            nodes[x] = 0
-            if (places[words[w + C_KIND] & LABELS] & PART_BEGINS) == 0:
-                n = words[w + C_CHILD]
-                f = S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS)
-                count = find_below(
-                    S, words, forms, places, nodes, data, mask, head, low, n, f, w + C_BOUNDS, position, part, below, count, x
-                )
-                if count < 0:
-                    return -2
+    nodes[root] = 0
+    count = find_nodes(
+        S,
+        words,
+        forms,
+        chosen,
+        places,
+        nodes,
+        queue,
+        data,
+        mask,
+        head,
+        low,
+        since,
+        n,
+        f,
+        bounds,
+        part,
+        times,
+        left,
+        count,
+        base,
+        popped,
+        root,
+    )
+    while count > 0 and count - 1 > popped:
+        k = queue[3 * base + 1]
+        pop(queue, base, count - 1 - popped)
+        popped += 1
+        x = PART_WIDTH * k
+        nodes[x + P_BEFORE] = last
+        nodes[x + P_RANK] = popped
+        last = k
+        if nodes[x + P_LEFT] < 0:
+            continue
+        w = data + (nodes[x + P_CELL] & mask) * width
+        if (said_of(S, words, places, w, 1 + part) & PART_BEGINS) == 0:
+            count = find_nodes(
+                S,
+                words,
+                forms,
+                chosen,
+                places,
+                nodes,
+                queue,
+                data,
+                mask,
+                head,
+                low,
+                since,
+                words[w + C_CHILD],
+                S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS),
+                w + C_BOUNDS,
+                part,
+                times,
+                nodes[x + P_LEFT],
+                count,
+                base,
+                popped,
+                x + P_EDGES,
+            )
+        elif rule == 0:
+            nodes[x + P_START] = words[w + C_START]
+        else:
+            count = begin_next(
+                S,
+                words,
+                forms,
+                chosen,
+                nodes,
+                queue,
+                data,
+                mask,
+                head,
+                low,
+                x,
+                part,
+                support,
+                stop,
+                times,
+                before,
+                floor,
+                count,
+                base,
+                popped,
+            )
     if count < 0:
         return -2
-    for k in range(count - 1, -1, -1):
-        w = data + (nodes[PART_WIDTH * k + P_CELL] & mask) * width
+    chain = 3 * (base + count + 1)
+    queue[chain] = 0
+    k = last
+    while k != 0:
         x = PART_WIDTH * k
-        nodes[x + P_START] = -1
-        if k < below:
-            last = m
-            m = copy_below(S, words, shapes, nodes, data, mask, x + P_EDGES, below, m, most)
+        if nodes[x + P_EDGES] != 0:
+            m = copy_chain(S, words, forms, shapes, chosen, places, nodes, queue, data, mask, x + P_EDGES, part, base, chain, m, most)
             if m < 0:
                 return -1
-            if m > last:
-                nodes[x + P_CHILD] = m - 1
-                nodes[x + P_START] = words[data + ((m - 1) & mask) * width + C_START]
-        elif (places[words[w + C_KIND] & LABELS] & PART_BEGINS) != 0:
-            nodes[x + P_CHILD] = words[w + C_CHILD]
-            nodes[x + P_START] = words[w + C_START]
-    last = m
-    m = copy_below(S, words, shapes, nodes, data, mask, root, below, m, most)
-    return last if m == last else m
+            if queue[chain + 1] >= 0:
+                w = data + (nodes[x + P_CELL] & mask) * width
+                nodes[x + P_CHILD] = queue[chain + 1]
+                nodes[x + P_START] = words[data + (queue[chain + 1] & mask) * width + C_START]
+                if nodes[x + P_START] > words[w + C_START]:  # any of the events may say where it begins
+                    nodes[x + P_START] = words[w + C_START]
+        k = nodes[x + P_BEFORE]
+    m = copy_chain(S, words, forms, shapes, chosen, places, nodes, queue, data, mask, root, part, base, chain, m, most)
+    nodes[root] = queue[chain + 1]
+    return m
+
+
+# ------------------------------------------------------------------------------------------------ an event that ends parts
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def end_of_time(chosen: cython.longlong[::1], part: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Where the supports of a part end that end at the event, or at its time."""
+    at: cython.Py_ssize_t = chosen[HEAD_WIDTH * part + H_AT]
+    segment: cython.longlong = chosen[at]
+    position: cython.longlong = chosen[at + 2]
+    while at < chosen[HEAD_WIDTH * part + H_END] and chosen[at] == segment and chosen[at + 2] == position:
+        at += 3 + chosen[at + 1]
+    return at
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def begin_at_end(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    chosen: cython.longlong[::1],
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    head: cython.longlong,
+    low: cython.longlong,
+    part: cython.Py_ssize_t,
+    place: cython.longlong,
+    f: cython.Py_ssize_t,
+    bounds: cython.Py_ssize_t,
+    groups: cython.Py_ssize_t,
+    time: cython.longlong,
+    floor: cython.longlong,
+) -> cython.Py_ssize_t:
+    """As `end_part`, where the event begins the part, too: nothing is copied. place: of the event in the part.
+
+    Where what is next is chosen its own tests get narrower bounds.
+    """
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
+    node: cython.Py_ssize_t = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[f + F_SHAPE]
+    support: cython.Py_ssize_t = chosen[HEAD_WIDTH * part + H_AT]
+    stop: cython.Py_ssize_t = end_of_time(chosen, part)
+    before: cython.longlong = -1
+    found: cython.longlong = 0
+    n: cython.longlong = 0
+    left: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    if chosen[HEAD_WIDTH * part + H_RULE] == 0:
+        while support < stop:
+            if chosen[support + 1] == ((place & PART_SHOWN) != 0) and (
+                chosen[support + 1] == 0 or chosen[support + 3] == chosen[support + 2]
+            ):
+                return groups
+            support += 3 + chosen[support + 1]
+        return 0
+    while support < stop and chosen[support + 3] != time:
+        before = chosen[support + 3]
+        support += 3 + chosen[support + 1]
+    if support >= stop:
+        return 0
+    narrow(words, forms, f, bounds, part, before if before > floor else floor, time - 1)
+    for k in range(groups):
+        n = queue[3 * k + 2]
+        found = greatest_of(S, words, forms, data, mask, S[S_WIDTH], values, node, head, low, n, f, bounds, levels, queue, groups + 1)
+        if found == -2:
+            return -2
+        if found >= 0:
+            queue[3 * left] = words[data + (found & mask) * S[S_WIDTH] + C_START]
+            queue[3 * left + 1] = queue[3 * k + 1]
+            queue[3 * left + 2] = found if (words[data + (n & mask) * S[S_WIDTH] + node + N_FORM] & RISING) != 0 else n
+            left += 1
+    return left
 
 
 @cython.cfunc
@@ -319,49 +835,42 @@ def end_part(
     mask: cython.longlong,
     head: cython.longlong,
     low: cython.longlong,
-    kind: cython.longlong,
-    support: cython.Py_ssize_t,
+    part: cython.Py_ssize_t,
+    place: cython.longlong,
+    f: cython.Py_ssize_t,
+    bounds: cython.Py_ssize_t,
     groups: cython.Py_ssize_t,
+    floor: cython.longlong,
     m: cython.longlong,
     most: cython.longlong,
 ) -> cython.Py_ssize_t:
     """Restrict the groups of the queue, that end a part at an event, to what is chosen there: how many there are then.
 
-    The bounds of the event's tests are in cell m, which then counts for nothing, and the copies behind it: up to `most`, less a cell for each group.
-    S has how many cells that are. In the place of a number each has an entry of its group before. support: the first one. -1 where cells have no
-    room, -2 where nodes or the queue have none.
+    place: of the event in the part. The copies have the numbers from m on, up to `most`, less a cell for each group; S has how many they are. -1
+    where cells have no room, -2 where nodes or the queue have none.
     """
-    width: cython.Py_ssize_t = S[S_WIDTH]
-    label: cython.longlong = places[kind & LABELS]
-    part: cython.longlong = (label >> PART_BITS) - 1
-    segment: cython.longlong = chosen[support]
-    position: cython.longlong = chosen[support + 1 + chosen[support + 1]]
-    f: cython.Py_ssize_t = S[S_FORM_WIDTH] * (kind >> FORM_BITS)
-    bounds: cython.Py_ssize_t = data + (m & mask) * width + C_BOUNDS
+    support: cython.Py_ssize_t = chosen[HEAD_WIDTH * part + H_AT]
+    stop: cython.Py_ssize_t = end_of_time(chosen, part)
+    following: cython.Py_ssize_t = 0
+    rule: cython.longlong = chosen[HEAD_WIDTH * part + H_RULE]
     room: cython.Py_ssize_t = queue.shape[0] // 3 - PUSHED
-    alone: cython.int = 0
     found: cython.Py_ssize_t = groups
     k: cython.Py_ssize_t = 0
-    v: cython.Py_ssize_t = 0
+    n: cython.longlong = 0
+    left: cython.longlong = 0
+    before: cython.longlong = -1
     first: cython.longlong = m
-    last: cython.longlong = m
-    S[S_COPIED] = 0
-    if (label & PART_BEGINS) == 0:
-        m += 1
-        words[bounds - C_BOUNDS + C_POSITION] = position
-        words[bounds - C_BOUNDS + C_START] = position
-        words[bounds - C_BOUNDS + C_CHILD] = -1
-        words[bounds - C_BOUNDS + C_REST] = -1
-        words[bounds - C_BOUNDS + C_KIND] = 0
-        words[bounds - C_BOUNDS + C_NULLS] = 0
-    while (
-        support < chosen[HEAD_WIDTH * part + H_END] and chosen[support] == segment and chosen[support + 1 + chosen[support + 1]] == position
-    ):
-        if (label & PART_BEGINS) != 0:
-            alone |= chosen[support + 1] == 1
-        else:
+    while support < stop:
+        following = support + 3 + chosen[support + 1] if rule != 1 else stop
+        left = 0
+        if rule != 1:
+            left = chosen[support + 1] - ((place & PART_SHOWN) != 0)
+        if rule != 0 or (
+            left >= 0 and ((place & PART_SHOWN) == 0 or chosen[support + 3 + left] == chosen[support + 2])
+        ):  # else it has not this event
             for k in range(groups):
-                last = m
+                if found >= room:
+                    return -2
                 m = restrict(
                     S,
                     words,
@@ -370,32 +879,140 @@ def end_part(
                     chosen,
                     places,
                     nodes,
+                    queue,
                     data,
                     mask,
                     head,
                     low,
                     support,
+                    following,
+                    left,
+                    before,
+                    floor,
                     queue[3 * k + 2],
                     f,
                     bounds,
                     part,
-                    last,
+                    found + 1,
+                    m,
                     most - 1 - found + groups,
                 )
                 if m < 0:
                     return m
-                if m > last:
-                    if found >= room:
-                        return -2
-                    v = 3 * found
-                    queue[v] = words[data + ((m - 1) & mask) * width + C_START]
-                    queue[v + 1] = queue[3 * k + 2]
-                    queue[v + 2] = m - 1
+                n = nodes[nodes.shape[0] - 1]
+                if n >= 0:
+                    queue[3 * found] = words[data + (n & mask) * S[S_WIDTH] + C_START]
+                    queue[3 * found + 1] = queue[3 * k + 1]
+                    queue[3 * found + 2] = n
                     found += 1
-        support += 2 + chosen[support + 1]
-    if (label & PART_BEGINS) != 0:
-        return groups if alone != 0 else 0
+        if rule != 0:
+            before = chosen[support + 3]
+        support = following
     for k in range(3 * (found - groups)):
         queue[k] = queue[3 * groups + k]
-    S[S_COPIED] = m - first if found > groups else 0
+    S[S_COPIED] += m - first
     return found - groups
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def end_parts(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    values: cython.const[cython.longlong][::1],
+    columns: cython.const[cython.longlong][::1],
+    forms: cython.const[cython.longlong][::1],
+    shapes: cython.const[cython.int][::1],
+    chosen: cython.longlong[::1],
+    places: cython.const[cython.longlong][::1],
+    nodes: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    head: cython.longlong,
+    low: cython.longlong,
+    event: cython.Py_ssize_t,
+    kind: cython.longlong,
+    groups: cython.Py_ssize_t,
+    position: cython.longlong,
+    time: cython.longlong,
+    m: cython.longlong,
+    most: cython.longlong,
+) -> cython.Py_ssize_t:
+    """Restrict the groups of the queue, that end parts at an event, to what is chosen there: how many there are then. As `end_part`.
+
+    The bounds of the event's tests are in cell m; where something is copied this counts for nothing, and the copies come behind it. In the place of a
+    number each group then has an entry of its group before. position: that of the event's cells. time: its first place.
+    """
+    w: cython.Py_ssize_t = data + (m & mask) * S[S_WIDTH]
+    at: cython.Py_ssize_t = (kind & LABELS) * (1 + S[S_PARTS]) + 1
+    f: cython.Py_ssize_t = S[S_FORM_WIDTH] * (kind >> FORM_BITS)
+    both: cython.longlong = PART_BEGINS | PART_ENDS
+    floor: cython.longlong = 0
+    part: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    S[S_COPIED] = 0
+    for part in range(S[S_PARTS]):  # their tests are asked before copies take the place of what they test
+        if (places[at + part] & both) == both and groups > 0:
+            k = HEAD_WIDTH * part
+            floor = values[event + columns[3 * chosen[k + H_FLOOR]]] if chosen[k + H_RULE] != 0 else 0
+            groups = begin_at_end(
+                S,
+                words,
+                forms,
+                chosen,
+                nodes,
+                queue,
+                data,
+                mask,
+                head,
+                low,
+                part,
+                places[at + part],
+                f,
+                w + C_BOUNDS,
+                groups,
+                time,
+                floor,
+            )
+    for part in range(S[S_PARTS]):
+        if (places[at + part] & both) == PART_ENDS and groups > 0:
+            if S[S_COPIED] == 0:
+                S[S_COPIED] = 1
+                words[w + C_POSITION] = position
+                words[w + C_START] = position
+                words[w + C_CHILD] = -1
+                words[w + C_REST] = -1
+                words[w + C_KIND] = 0
+                words[w + C_NULLS] = 0
+                for k in range(groups):
+                    queue[3 * k + 1] = queue[3 * k + 2]
+            k = HEAD_WIDTH * part
+            floor = values[event + columns[3 * chosen[k + H_FLOOR]]] if chosen[k + H_RULE] != 0 else 0
+            groups = end_part(
+                S,
+                words,
+                forms,
+                shapes,
+                chosen,
+                places,
+                nodes,
+                queue,
+                data,
+                mask,
+                head,
+                low,
+                part,
+                places[at + part],
+                f,
+                w + C_BOUNDS,
+                groups,
+                floor,
+                m + S[S_COPIED],
+                most,
+            )
+            f = 0  # copies have no tests
+    if groups <= 0:
+        S[S_COPIED] = 0
+    return groups

@@ -7,8 +7,8 @@ One source that Cython compiles and CPython also runs as it is; `cepheid.engine.
 Its rooms, by the life of an event: `run` here skips, and makes room, also by `_guards_free`; `_guards_ask` finds what an event goes on from, in
 lists (`_guards_lists`) that are found by equal values (`_guards_hash`), and made before where they come from layers (`_guards_layers`);
 `_guards_compute` and `_guards_memo` have the tests that compute; `_guards_enter` puts its cells there; `_guards_give` gives matches, counted or
-compared by `_guards_count`, or found by `_guards_maximal`. `_guards_parts` is for strategies inside the pattern,
-`_guards_next` for what is next there. `_guards_layout` names all words.
+compared by `_guards_count`, or found by `_guards_maximal`. `_guards_parts` is for what is chosen inside the pattern, `_guards_next` finds what is
+next. `_guards_layout` names all words.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ from cepheid.kernel._guards_layers import make_groups
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import shorten
 from cepheid.kernel._guards_memo import is_unanswered
-from cepheid.kernel._guards_next import end_next
-from cepheid.kernel._guards_parts import end_part, next_chosen
+from cepheid.kernel._guards_parts import end_parts, next_of_parts
 
 __all__ = ["COMPILED", "EXITS", "FIELDS", "run"]
 
@@ -123,19 +122,20 @@ def begin_cells(
     data: cython.Py_ssize_t,
     mask: cython.longlong,
     width: cython.Py_ssize_t,
+    columns: cython.Py_ssize_t,
     first: cython.longlong,
     stop: cython.longlong,
     begin: cython.longlong,
     q: cython.Py_ssize_t,
 ) -> cython.int:
-    """Let new cells begin no later than their event does, if its label says so; q: the macro state that they go on from."""
+    """Let new cells begin no later than their event does, if its label says so; q: the macro state that they go on from. columns: of `places`."""
     n: cython.longlong = 0
     w: cython.Py_ssize_t = 0
     label: cython.longlong = 0
     for n in range(first, stop):
         w = data + (n & mask) * width
         label = words[w + C_KIND] & LABELS
-        if words[w + C_START] > begin and label != UNMARKED and (q == 0 or places[label] != 0):
+        if words[w + C_START] > begin and label != UNMARKED and (q == 0 or (places[label * columns] & SAYS) != 0):
             words[w + C_START] = begin
     return 0
 
@@ -230,9 +230,9 @@ def run(
     SCRATCH: key, order, levels, queue; counts (keys per place, then two numbers: of all matches of an event, and how many are still passed), known
     (stride 2: a tag, and the least start; of a support, its start), supports (with a strategy that chooses alone; stride 3, by place: columns LINK_;
     with MAX what `_guards_maximal` works with).
-    PARTS: places (of each label: the number of its part, from 1 on, and whether it begins and ends it), chosen (see `_guards_parts`). Where any event
-    may say where a match begins, places says of each label whether its events do. firsts: of each row the first position of its time, where what is
-    next is chosen or found.
+    PARTS: places (of each label a word of bits: whether its events say where a match begins, where any may, end a part, begin one of what is next;
+    then one for each part: whether they begin it, end it, and are in its supports), chosen (see `_guards_parts`). firsts: of each row the first
+    position of its time, where what is next is chosen or found.
     OUT: out_*, out_counts with COUNT(*) alone; marked[row] = 1 where a cell was made.
     """
     count: cython.Py_ssize_t = letters.shape[0]
@@ -256,7 +256,7 @@ def run(
     codes: cython.Py_ssize_t = S[S_CODES]
     macros: cython.Py_ssize_t = S[S_MACROS]
     slots: cython.Py_ssize_t = S[S_SLOTS]
-    parts: cython.int = S[S_PARTS] != 0
+    parts: cython.Py_ssize_t = S[S_PARTS]
     says: cython.Py_ssize_t = S[S_SAYS]
     floor: cython.Py_ssize_t = S[S_FLOOR]
     timely: cython.int = firsts.shape[0] != 0
@@ -306,7 +306,6 @@ def run(
     at: cython.Py_ssize_t = 0
     granted: cython.longlong = 0
     ends: cython.int = 0  # the region's event ends a part
-    support: cython.Py_ssize_t = 0
     one: cython.longlong = 1
 
     with cython.nogil:
@@ -490,15 +489,14 @@ def run(
                     groups = 1
                     ends = 0
                     if parts != 0 and (regions[r + R_KIND] & LABELS) != UNMARKED:
-                        ends = places[regions[r + R_KIND] & LABELS] & PART_ENDS
+                        ends = places[(regions[r + R_KIND] & LABELS) * (1 + parts)] & ENDS_PARTS
                         if ends != 0:
-                            k = (places[regions[r + R_KIND] & LABELS] >> PART_BITS) - 1
-                            support = next_chosen(chosen, k, segment, firsts[i] if chosen[HEAD_WIDTH * k + H_RULE] != 0 else p)
-                            if support == -2:
+                            k = next_of_parts(S, chosen, places, regions[r + R_KIND], segment, shift + i, firsts[i] if timely != 0 else 0)
+                            if k >= 0:
                                 rc = EXIT_PART
-                                argument = (places[regions[r + R_KIND] & LABELS] >> PART_BITS) - 1
+                                argument = k
                                 break
-                            if support < 0:
+                            if k == -2:
                                 r = regions[r + R_NEXT]
                                 continue
                     if q == 0:
@@ -539,50 +537,29 @@ def run(
                             break
                     if ends != 0 and groups > 0:
                         n = room if room < mask + 1 - tail + head else mask + 1 - tail + head
-                        k = HEAD_WIDTH * ((places[regions[r + R_KIND] & LABELS] >> PART_BITS) - 1)
-                        if chosen[k + H_RULE] != 0:
-                            groups = end_next(
-                                S,
-                                words,
-                                forms,
-                                shapes,
-                                chosen,
-                                places,
-                                levels,
-                                queue,
-                                data,
-                                mask,
-                                head,
-                                oldest,
-                                regions[r + R_KIND],
-                                support,
-                                groups,
-                                p,
-                                firsts[i],
-                                values[event + columns[3 * chosen[k + H_FLOOR]]],
-                                tail + made,
-                                tail + n - cells_of[c],
-                            )
-                        else:
-                            groups = end_part(
-                                S,
-                                words,
-                                forms,
-                                shapes,
-                                chosen,
-                                places,
-                                levels,
-                                queue,
-                                data,
-                                mask,
-                                head,
-                                oldest,
-                                regions[r + R_KIND],
-                                support,
-                                groups,
-                                tail + made,
-                                tail + n - cells_of[c],
-                            )
+                        groups = end_parts(
+                            S,
+                            words,
+                            values,
+                            columns,
+                            forms,
+                            shapes,
+                            chosen,
+                            places,
+                            levels,
+                            queue,
+                            data,
+                            mask,
+                            head,
+                            oldest,
+                            event,
+                            regions[r + R_KIND],
+                            groups,
+                            p,
+                            firsts[i] if timely != 0 else 0,
+                            tail + made,
+                            tail + n - cells_of[c],
+                        )
                         if groups == -2:
                             rc = EXIT_STACK
                             argument = 2 * order_room
@@ -590,9 +567,10 @@ def run(
                         if groups < 0:
                             more = 2 * (granted + made + cells_of[c])
                             break
-                        if timely != 0:
-                            for n in range(tail + made, tail + made + S[S_COPIED]):
-                                words[data + (n & mask) * width + kept_at + slots - 2] = shift + i
+                        for n in range(tail + made, tail + made + S[S_COPIED]):
+                            words[data + (n & mask) * width + kept_at + slots - 2] = shift + i
+                        if S[S_COPIED] != 0 and timely != 0:
+                            words[w + kept_at + slots - 3] = shift + i if together != 0 else firsts[i]
                         made += S[S_COPIED]
                         ends = S[S_COPIED] != 0
                     for group in range(groups):
@@ -601,7 +579,7 @@ def run(
                         if q != 0:
                             start = queue[3 * group]
                             child = queue[3 * group + 2]
-                        if group != 0 and ends == 0:
+                        if group != 0 or ends != 0:
                             for k in range(2 * forms[form_width * regions[r + R_FORM] + F_COUNT]):
                                 words[w + C_BOUNDS + k] = words[at + k]
                         made += 1
@@ -610,8 +588,9 @@ def run(
                         words[w + C_CHILD] = child
                         words[w + C_REST] = -1
                         words[w + C_KIND] = regions[r + R_KIND]
-                        if ends != 0:
-                            words[w + C_KIND] &= (one << FORM_BITS) - 1  # it goes on from copies alone
+                        # It goes on from copies alone; what begins there may still be chosen by what they end.
+                        if ends != 0 and (places[(regions[r + R_KIND] & LABELS) * (1 + parts)] & BEGINS_NEXT) == 0:
+                            words[w + C_KIND] &= (one << FORM_BITS) - 1
                         if regions[r + R_FINAL] != 0:
                             order[order_room + outputs] = n
                             outputs += 1
@@ -634,15 +613,25 @@ def run(
                                 words[w + C_NULLS] = -1
                     if rc != 0:
                         break
-                    if timely != 0:
+                    if parts != 0 or timely != 0:
                         for group in range(groups):
                             w = data + ((tail + made - groups + group) & mask) * width
-                            words[w + kept_at + slots - 3] = firsts[i]
+                            if timely != 0:
+                                words[w + kept_at + slots - 3] = shift + i if together != 0 else firsts[i]
                             words[w + kept_at + slots - 2] = shift + i
                             words[w + kept_at + slots - 1] = 0
                     if says >= 0:
                         begin_cells(
-                            words, places, data, mask, width, tail + made - groups, tail + made, values[event + columns[3 * says]], q
+                            words,
+                            places,
+                            data,
+                            mask,
+                            width,
+                            1 + parts,
+                            tail + made - groups,
+                            tail + made,
+                            values[event + columns[3 * says]],
+                            q,
                         )
                     if regions[r + R_SETS] != 0 and groups > S[S_SETS_LIMIT]:
                         n = tail + made - groups

@@ -1,7 +1,7 @@
 """The cells of the kernel of guards as columns, and what is asked of those of a snapshot: the kernel follows their links, and does not look.
 
-Whatever a forged state says, links lead to cells that are there, and never round: they fall by (position, start, number). Where what is next is
-chosen or found, by the position at which a cell was made, for copies are of earlier events.
+Whatever a forged state says, links lead to cells that are there, and never round: they fall by (position, start, number). Where there are parts, by
+the position at which a cell was made, for copies are of earlier events; those that were made at one event by their numbers alone.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cepheid.automata.program import NextProgram
 from cepheid.engine.evaluations.guards.guarded_tables import CELL, FORM_BITS, LABELS, MACRO_BITS, MACROS_MASK, NODE, UNMARKED
 from cepheid.engine.memory.checks import demand, inside
 
@@ -27,7 +28,14 @@ class _Links:
 
     def __init__(self, cells: Array, owner: Array, head: Array, tail: Array, tables: GuardTables) -> None:
         self.cells = cells
-        self._events = cells[:, tables.first_node - 2] if tables.timely else self.column("position")
+        self._events = self.column("position")
+        self._starts = self.column("start")
+        self._own = np.ones(len(cells), np.int64)
+        if tables.program.automaton.parts or tables.timely:
+            own = cells[:, tables.first_node - 3] if isinstance(tables.program, NextProgram) else self._events
+            self._events = cells[:, tables.first_node - 2]
+            self._own = (own == self._events).astype(np.int64)
+            self._starts = self._starts * self._own
         first = np.cumsum(tail - head) - (tail - head)
         self._head, self._tail = head[owner], tail[owner]
         self._place = first[owner] - self._head  # what a number needs to be an index
@@ -47,7 +55,7 @@ class _Links:
         here = np.flatnonzero(link >= self._head)
         there = link[here] + self._place[here]
         falls: Array = self.number[there] < self.number[here]
-        for column in (self.column("start"), self._events):
+        for column in (self._starts, self._own, self._events):
             falls = (column[there] < column[here]) | ((column[there] == column[here]) & falls)
         demand(falls)
         return here, there
@@ -74,8 +82,8 @@ def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: Guard
     demand(tables.passes | ~passing, (macro >= 0) | ~passing, (links.column("child") >= 0) | ~passing)
     index = np.array([place for place, _ in tables.forms])[form]
     here, there = links.followed(np.where(macro >= 0, links.column("rest"), -1))
-    # Copies of one event may come from several macro states, for they are in none; of what is next, also those of several events.
-    demand((position[here] == position[there]) | tables.timely, (macro[here] == macro[there]) | bool(tables.program.automaton.parts))
+    # Copies in a chain may be of several events, and come from several macro states, for they are in none.
+    demand((position[here] == position[there]) & (macro[here] == macro[there]) | bool(tables.program.automaton.parts))
     demand(inside(newest, -1, tail[:, None]))
     lists = newest.reshape(len(tail), len(tables.macros), tables.most_shapes)
     listings: list[Array] = []
@@ -90,7 +98,7 @@ def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: Guard
             here, there = links.followed(np.where(grouped & listed, cells[:, first + tables.node_width - 2], -1))
             demand(listed[there], macro[here] == macro[there])
         here, there = links.followed(np.where(index == place, links.column("child"), -1))
-        # Where what is next is found, positions are those of times.
+        # Where what is next is found, positions are those of times. What copies go on from is no list.
         demand(listed[there], (position[there] < position[here]) | (tables.timely & (position[there] == position[here])))
         partition, number = np.nonzero(lists[:, :, place] >= head[:, None])
         there = (np.cumsum(tail - head) - tail)[partition] + lists[partition, number, place]

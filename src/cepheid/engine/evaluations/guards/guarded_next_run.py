@@ -6,39 +6,31 @@ the first ones of their times. Of each partition and time they come in the order
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.automata.program import NextProgram
-from cepheid.automata.transition import order
-from cepheid.engine.evaluations.base import Chunk, by_trigger, collect
+from cepheid.engine.evaluations.base import Chunk, by_trigger
 from cepheid.engine.evaluations.guards.guarded_run import NEXT, GuardedRun
-from cepheid.engine.evaluations.guards.guarded_tables import UnknownError
 from cepheid.engine.memory.pools import offsets_of
-from cepheid.language.syntax import TimeModel
 from cepheid.logical.plan import Derived
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cepheid.automata.automaton import Part
+    from cepheid.automata.program import NextProgram
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.guards.guarded_run import GuardSizes
     from cepheid.engine.memory.pools import Array
-
-EVENT = frozenset({""})
-"""How a part marks all of its events: what is compared has no variables."""
 
 
 class NextRun(GuardedRun):
     """The run state of what may be next; the interface is that of `Evaluation`.
 
     Update: as `GuardedRun`. Per trigger, r cells that it reaches which begin behind what has ended before: O(r log r); COMPLETE_HISTORY: O(r) for
-    each time of each front. Each start is given at one time alone. firsts: what `firsts_of` says of the events that are read.
+    each time of each front. Each start is given at one time alone.
     """
 
     _counting = NEXT
@@ -50,28 +42,8 @@ class NextRun(GuardedRun):
         self._set("histories", program.histories)
         self._set("floor", self.tables.columns[program.ended])
 
-    def begin(self, firsts: Array) -> None:
-        """What the next events are read with, see `firsts_of`."""
-        self._firsts = firsts
-
     def _is_shown_twice(self) -> bool:
         return False
-
-
-def next_program(part: Part) -> NextProgram:
-    """What finds what may be next of a part; raises UnknownError where the kernel of guards does not do it."""
-    automaton = part.automaton
-    known: NextProgram | None = automaton.derived.get((next_program, part.rule, part.ended))
-    if known is not None:
-        return known
-    if part.earlier or part.ended is None:
-        raise UnknownError("what is next inside the pattern may begin before the event that is read first")
-    if any(parts for _, parts in automaton.labels):
-        raise UnknownError("a strategy chooses inside a part in which another one does")
-    moves = (dataclasses.replace(move, mark=EVENT) if move.mark is not None else move for move in automaton.transitions)
-    found = NextProgram(dataclasses.replace(automaton, transitions=order(moves)), part.rule is TimeModel.COMPLETE_HISTORY, part.ended)
-    automaton.derived[next_program, part.rule, part.ended] = found
-    return found
 
 
 def firsts_of(events: Events) -> Array:
@@ -100,32 +72,8 @@ def by_partition(events: Events) -> Array | None:
     return None
 
 
-def fronts(run: NextRun, events: Events) -> Iterator[Chunk]:
-    """The fronts of a batch, each once, those of a time together: by segment, time, and where they begin."""
-    rows = by_partition(events)
-    if rows is None:
-        run.begin(firsts_of(events))
-        yield from _by_time(run, run.chunks(events))
-        return
-    # A partition may be read in several segments, and all of them have what is next at a time of theirs.
-    firsts, segments = firsts_of(events), np.repeat(np.arange(len(events.cuts)), np.diff(events.cuts, append=len(events)))
-    owners = events.slots[segments][rows]
-    cuts = np.flatnonzero(np.diff(owners, prepend=-1))
-    grouped = events.of(rows, cuts=cuts, slots=owners[cuts])
-    run.begin(firsts[rows])
-    found = collect(list(_by_time(run, run.chunks(grouped))))
-    numbers: dict[tuple[int, int], list[int]] = {}
-    for number, key in enumerate(zip(grouped.slots[found.segments].tolist(), found.ends.tolist(), strict=True)):
-        numbers.setdefault(key, []).append(number)
-    keys = np.unique(np.column_stack([segments, firsts]), axis=0)
-    each = [numbers.get((slot, first), []) for slot, first in zip(events.slots[keys[:, 0]].tolist(), keys[:, 1].tolist(), strict=True)]
-    chosen = found.take(np.array([number for own in each for number in own], np.int64))
-    chosen.segments[:] = np.repeat(keys[:, 0], [len(own) for own in each])
-    yield chosen
-
-
-def _by_time(run: NextRun, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    """Chunks with what several events of a time have given put together."""
+def by_time(run: NextRun, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """The fronts of chunks, each once: by segment, time, and where they begin."""
     return (_joined(chunk, histories=run.histories) for chunk in by_trigger(chunks))
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cepheid.automata.transition import HIDDEN
 from cepheid.engine.evaluations.base import ALL, Chunk, by_trigger
 from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS, BlockRun
 from cepheid.engine.evaluations.counts.counting import wider
@@ -144,6 +145,7 @@ class GuardedRun(BlockRun):
         }
         self._flatten()
         self._shapes = tables.shape_table
+        self._places_of = tables.places.reshape(-1)
         self._layered = tables.layer_table(EVERY)
         self._memo = Memo(tables.questions, tables.program_table)
         self._sets = Sets(tables.form_table, self._memo.words(), room=sizes.sets if any(tables.sets) else 0)
@@ -164,7 +166,9 @@ class GuardedRun(BlockRun):
         self._places: Iterator[int] = iter(())
         self._place = 0
         self._labels: Array = np.array(program.shown, np.uint16)
-        self._hidden: Array = np.array([not mark for mark in program.label_sets], np.bool_)
+        # Of matches that are told apart: events inside that SELECT hides are not in them, unless they may say where one begins.
+        labels = zip(program.shown, program.automaton.labels, strict=True)
+        self._shown: Array = np.array([bool(program.label_sets[shown]) or HIDDEN in places for shown, (_, places) in labels], np.bool_)
         self._merges = self._is_shown_twice()
         self._told = self.limit if sample is None else None
         if self._merges:
@@ -191,7 +195,7 @@ class GuardedRun(BlockRun):
             "hashed": tables.hashed,
             "passes": tables.passes,
             "carries": tables.carries,
-            "parts": len(program.automaton.parts) > 0,
+            "parts": len(program.automaton.parts),
             "hidden": hidden,
             "several": len(program.automaton.parts) > 0 or hidden > 0 or len(tables.layered) > 0,
             "layers": len(tables.layered),
@@ -326,7 +330,7 @@ class GuardedRun(BlockRun):
             self._counts,
             self._known,
             self._supports,
-            self.tables.places,
+            self._places_of,
             self._chosen,
             self._firsts,
             *self._buffers,
@@ -344,8 +348,9 @@ class GuardedRun(BlockRun):
         if found is None:
             return []
         offsets, positions, labels, segments = found
-        chunk = Chunk(offsets, positions, self._labels[labels], segments)
-        return [self._told_apart(chunk) if self._merges else chunk]
+        if self._merges:
+            return [self._told_apart(Chunk(offsets, positions, labels, segments))]
+        return [Chunk(offsets, positions, self._labels[labels], segments)]
 
     # ------------------------------------------------------------------------------------------------ what is found in several ways
 
@@ -353,12 +358,16 @@ class GuardedRun(BlockRun):
         """Whether SELECT may show two matches as one."""
         return self.tables.repeats
 
+    _shows_first = True
+
     def _told_apart(self, chunk: Chunk) -> Chunk:
-        """The matches of a chunk as SELECT shows them, without events that it hides, each once; of a trigger as many as the limit."""
-        shown = ~self._hidden[chunk.labels]
-        shown[chunk.offsets[:-1]] = shown[chunk.offsets[1:] - 1] = True
+        """The matches of a chunk, labels of the automaton, as SELECT shows them, without events that it hides, each once; as many as the limit."""
+        shown = self._shown[chunk.labels]
+        shown[chunk.offsets[1:] - 1] = True
+        if self._shows_first:
+            shown[chunk.offsets[:-1]] = True
         lengths = np.add.reduceat(shown, chunk.offsets[:-1], dtype=np.int64)
-        found = Chunk(offsets_of(lengths), chunk.positions[shown], chunk.labels[shown], chunk.segments)
+        found = Chunk(offsets_of(lengths), chunk.positions[shown], self._labels[chunk.labels[shown]], chunk.segments)
         new = [number for number in range(len(found)) if self._is_new(found, number)]
         self._set("matches", self._get("matches") - len(found) + len(new))
         if self._get("enumerating") and self._get("given") and len(self._seen) == self._told:

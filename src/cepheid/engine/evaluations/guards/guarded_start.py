@@ -11,7 +11,7 @@ from cepheid.engine.evaluations.around.negating import negating
 from cepheid.engine.evaluations.counts.chosen_count import ChosenCount
 from cepheid.engine.evaluations.graph.match import Evaluation
 from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
-from cepheid.engine.evaluations.guards.guarded_parts_run import PartsChoiceRun, PartsCountRun, PartsRun, part_program
+from cepheid.engine.evaluations.guards.guarded_parts_run import PartsBeginsRun, PartsChoiceRun, PartsCountRun, PartsRun, part_program
 from cepheid.engine.evaluations.guards.guarded_run import GuardedBeginsRun, GuardedCountRun, GuardedRun
 from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, RepeatsError, UnknownError
 from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedChoice, GuardedCounts
@@ -65,7 +65,7 @@ def latest(program: Program, bounds: Bounds) -> AnyEvaluation:
     if program.automaton.begins is not None:
         run: AnyEvaluation
         try:
-            run = GuardedBeginsRun(program, **bounds)
+            run = (PartsBeginsRun if program.automaton.parts else GuardedBeginsRun)(program, **bounds)
         except UnknownError:
             run = GuardedBegins(program, **bounds)
         return negating(program, run, latest, bounds)
@@ -85,5 +85,5 @@ def uncompiled(program: Program) -> str | None:
 def demand_known(program: Program) -> None:
     """Raise UnknownError where the kernel does not know what a program asks, or one of its parts."""
     GuardTables(program)
-    for part in map(part_program, program.automaton.parts):
-        GuardTables(part)
+    for number in range(len(program.automaton.parts)):
+        GuardTables(part_program(program.automaton.parts, number))

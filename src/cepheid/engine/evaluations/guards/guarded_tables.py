@@ -19,7 +19,7 @@ from cepheid.automata.program import NextProgram
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Computes, Each, Elapsed, Element, Gathered, Joined, Now, reads
 from cepheid.automata.transform import cubes
-from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, PRECEDES, SHOWN
+from cepheid.automata.transition import BEGINS, ENDS, PRECEDES, SHOWN
 from cepheid.engine.evaluations.guards.guarded_facts import Facts
 from cepheid.engine.evaluations.guards.guarded_layers import Move, layered
 from cepheid.engine.evaluations.guards.guarded_memo import MEMO
@@ -75,12 +75,11 @@ LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = (1 << 16) - 1, 16, (1 << 12) - 1, 2
 UNMARKED = LABELS
 """In the place of a label: the cell is no event of a match; what it goes on from has been moved by an event that is not marked."""
 
-OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE, RANKED, ENDED = 1, 2, 4, 8, 16, 32, 64
+OUTSIDE, NULLS, COMPUTED, AMONG, BESIDE, RANKED = 1, 2, 4, 8, 16, 32
 """What a test wants: values outside of its bounds pass it; NULL passes it. Or it computes: its program stands where it has a place, from the end of
 the words that begin with the forms. Or the slot has a set, and the value of the event is to differ from all its values; or what is computed is to
 hold for all choices of some sets. Of these OUTSIDE passes what does not hold. Or it wants nothing, and is there for another value of the event that
-the test before it computes with. RANKED: its bounds, or the value, are words that `Ranks` makes; that is nothing to the kernel. ENDED: it asks where
-the pattern before THEN has ended, when a part begins that is chosen."""
+the test before it computes with. RANKED: its bounds, or the value, are words that `Ranks` makes; that is nothing to the kernel."""
 
 APART = COMPUTED | AMONG | BESIDE
 """Tests of which no tree over the values of a slot knows anything."""
@@ -111,8 +110,12 @@ MOST_VALUES = 62
 MOST_SETS = 1 << 3
 """Sets whose choices one condition asks in all ways."""
 
-SLOT_BITS, PLACE_BITS = 8, 16
-"""Where a test has its slot, and the place of this slot among those that its index has tested, in bits."""
+SLOT_BITS, PLACE_BITS, PLACE_MASK, ENDED_BITS = 8, 16, 255, 32
+"""Where a test has its slot, and the place of this slot among those that its index has tested, in bits; and from where on a bit for each part of what
+is next that begins with the event, if it asks where the pattern before has ended."""
+
+MOST_PARTS = 31
+"""Parts of a pattern of whose matches some are chosen."""
 
 HOW_BITS, COLUMN_BITS = 8, 11
 """Where what is made of a slot has how it is made, see MADE, and the number of the value of the event, in bits."""
@@ -137,12 +140,17 @@ OFFSETS: dict[str, tuple[int, int]] = {
 }
 """`before operator now`: the least and the greatest value before, less the value now; of `!=` what is excluded."""
 
-PART_BEGINS, PART_ENDS, PART_BITS = 1, 2, 2
-"""What is said of a label where strategies choose inside the pattern: whether its event begins a part, whether it ends it, and in bits from where on
-is the number of the part, from 1 on (0: it is in none)."""
+SAYS, ENDS_PARTS, BEGINS_NEXT = 1, 2, 4
+PART_BEGINS, PART_ENDS, PART_SHOWN = 1, 2, 4
+"""What is said of a label where strategies choose inside the pattern: whether its event may say where a match begins, whether it ends some part, and
+whether it begins one of what is next; of each part whether it begins it, ends it, and is in its supports."""
 
-STAMPS = 3
-"""Values that a cell has behind those of its slots, where what is next is chosen, or found: see `cepheid.kernel._guards_next`."""
+LOOSE_BETWEEN, LOOSE_BEGIN = 1, 2
+"""What may stand beside a support: other marked events between its own, and an event that begins the part and that no support has."""
+
+STAMPS, TIMED_STAMPS = 2, 3
+"""Values that a cell has behind those of its slots, where there are parts, and where what is next is chosen or found: see
+`cepheid.kernel._guards_parts`."""
 
 ROW = ("next", "kind", "target", "final", "form", "equals", "made", "lasting", "sets")
 """The columns of a region's row; then come three for each test. lasting: see `GuardTables.lasting`. sets: a bit for each slot that becomes a set."""
@@ -177,7 +185,7 @@ class Shape(NamedTuple):
 class Test(NamedTuple):
     """What is asked of the value of a slot: flags: see OUTSIDE. lower, upper: bounds less the value now.
 
-    program: of one that computes; more: with values of the event beside `now`.
+    program: of one that computes; more: with values of the event beside `now`. ended: a bit for each part of which it says what has ended before.
     """
 
     slot: int
@@ -187,6 +195,7 @@ class Test(NamedTuple):
     upper: int
     program: tuple[int, ...] = ()
     more: tuple[Expression, ...] = ()
+    ended: int = 0
 
     @property
     def apart(self) -> bool:
@@ -288,11 +297,11 @@ class GuardTables:
     macros: by number; 0 is the initial one, the others are in the order of their configurations, which is that in which they are asked.
     shapes: of each macro state. forms: what is asked of entries, but for the values. slots: the values that a cell keeps. tests: those that one
     region asks at most. columns: number of each value of an event. values_at, first_node: where a cell has its values and its first node. passes:
-    whether unmarked moves make cells. places: where there are parts, of each label (see PART_BITS). repeats: whether a match may be found in several
-    ways. ranked: whether `Ranks` makes words for texts and decimals of two words. sets: of each macro state the slots that hold sets. interned: of
-    each those that hold texts or decimals of two words, with which values of a choice these are. asked: the values of an event that
-    are read. Where any event may say where a match begins, places says of each label whether its events do. timely: whether cells know the first
-    place of their time. layered: see `guarded_layers`. questions: by number, each with its values (see `guarded_memo`).
+    whether unmarked moves make cells. places: of each label, see PART_BEGINS, a column for each part behind one of its own. loose: of each part what
+    may stand beside its supports, see LOOSE_BETWEEN. repeats: whether a match may be found in several ways. ranked: whether `Ranks` makes words for
+    texts and decimals of two words. sets: of each macro state the slots that hold sets. interned: of each those that hold texts or decimals of two
+    words, with which values of a choice these are. asked: the values of an event that are read. timely: whether cells know the first place of their
+    time. layered: see `guarded_layers`. questions: by number, each with its values (see `guarded_memo`).
     """
 
     passes: bool
@@ -320,7 +329,7 @@ class GuardTables:
 
     def _make(self, program: Program) -> None:
         """All but the letters."""
-        self.places = _places(program.automaton)
+        self.places, self.loose = _places(program.automaton)
         begins = program.automaton.begins
         more = [begins] if begins is not None else [program.ended] if isinstance(program, NextProgram) else []
         more += [part.ended for part in program.automaton.parts if part.ended is not None]
@@ -334,7 +343,8 @@ class GuardTables:
         self.macros = [self.regions.initial, *sorted(asked.keys() - {self.regions.initial}, key=lambda macro: macro.configurations)]
         self.number = {macro: number for number, macro in enumerate(self.macros)}
         self.shapes = [_shapes(asked[macro]) for macro in self.macros]
-        self.slots = max(macro.slots for macro in self.macros) + STAMPS * self.timely
+        stamps = TIMED_STAMPS if self.timely else STAMPS if program.automaton.parts else 0
+        self.slots = max(macro.slots for macro in self.macros) + stamps
         self.most_shapes = max(1, *map(len, self.shapes))
         programs = sorted({test.program for asks in asked.values() for ask in asks for test in ask.tests if test.program})
         lengths = itertools.accumulate(map(len, programs), initial=len(MEMO))
@@ -432,23 +442,26 @@ class GuardTables:
 
     def _ended(self, region: Region, tests: tuple[Test, ...]) -> tuple[Test, ...]:
         """Tests, of which those are told that ask where the pattern before THEN has ended, if the region's event begins a part that is chosen."""
-        label = 0 if region.label is None or not self.program.automaton.parts else int(self.places[region.label])
-        part = self.program.automaton.parts[(label >> PART_BITS) - 1] if label & PART_BEGINS else None
-        if part is None or not part.is_next:
-            return tests
-        told = tuple(test._replace(flags=ENDED) if (test.now, test.flags, test.lower) == (part.ended, 0, 0) else test for test in tests)
-        if told == tests:
-            raise UnknownError("what is next inside the pattern may begin where nothing says what has ended before")
-        return told
+        parts = self.program.automaton.parts
+        for number, part in enumerate(parts if region.label is not None else ()):
+            if part.is_next and self.places[region.label, 1 + number] & PART_BEGINS:
+                told = tuple(
+                    test._replace(ended=test.ended | 1 << number) if (test.now, test.flags, test.lower) == (part.ended, 0, 0) else test
+                    for test in tests
+                )
+                if told == tests:
+                    raise UnknownError("what is next inside the pattern may begin where nothing says what has ended before")
+                tests = told
+        return tests
 
     def lasting(self, macro: Macro, ask: Ask) -> int:
         """The number of a test, from 1 on: groups all of whose entries are too old for it are not asked again, by nobody; 0: there is none."""
         for number, test in enumerate(ask.tests, 1):
             # Time and positions only grow: what is before the least bound stays there. So do the starts of what has ended.
             rises = test.now.rises if isinstance(test.now, Derived) else isinstance(test.now, Time | Index)
-            if rises and not test.flags & ~ENDED and test.lower != LEAST:
+            if rises and not test.flags and test.lower != LEAST:
                 bounds = [
-                    [own.lower for own in other.tests if (own.slot, own.now, own.flags & ~ENDED) == (test.slot, test.now, 0)]
+                    [own.lower for own in other.tests if (own.slot, own.now, own.flags) == (test.slot, test.now, 0)]
                     for other in self._asks[macro]
                     if (other.shape.equals, other.carried) == (ask.shape.equals, ask.carried)
                 ]
@@ -462,9 +475,8 @@ class GuardTables:
         slots = shapes[place].slots
         places = (slots.index(test.slot) if not test.apart else self.programs.get(test.program, 0) for test in ask.tests)
         flags = (test.flags | RANKED * (self.ranked and is_interned(test.now)) for test in ask.tests)
-        return place, tuple(
-            flag | test.slot << SLOT_BITS | at << PLACE_BITS for flag, test, at in zip(flags, ask.tests, places, strict=True)
-        )
+        tests = zip(flags, ask.tests, places, strict=True)
+        return place, tuple(flag | test.slot << SLOT_BITS | at << PLACE_BITS | test.ended << ENDED_BITS for flag, test, at in tests)
 
     # ------------------------------------------------------------------------------------------------ letters
 
@@ -627,43 +639,42 @@ class GuardTables:
         return np.array([number for program in reversed(self.programs) for number in program], np.int64)
 
 
-def _places(automaton: Automaton) -> Array:
-    """The places of labels in parts, nothing without parts; raises UnknownError for places that the kernel does not know.
+def _places(automaton: Automaton) -> tuple[Array, Array]:
+    """What is said of labels (see PART_BEGINS; int64, (labels, 1 + parts)), and what may stand beside the supports of each part (int64).
 
-    Where any event may say where a match begins: whether those of each label do.
+    Raises UnknownError for places that the kernel does not know.
     """
-    if automaton.begins is not None:
-        if automaton.parts:
-            raise UnknownError("any of its events may say where it begins, and strategies choose inside it")
-        return np.array([bool(mark) for mark, _ in automaton.labels], np.int64)
-    if any(HIDDEN in parts for _, parts in automaton.labels):
-        raise UnknownError("events that PROJECT hides may say where a match begins")
-    if not automaton.parts:
-        return np.zeros(0, np.int64)
-    if any(part.earlier for part in automaton.parts):
+    parts = automaton.parts
+    if any(part.earlier for part in parts):
         raise UnknownError("what is next inside the pattern may begin before the event that is read first")
-    found: Array = np.zeros(len(automaton.labels), np.int64)
-    for number, (_, parts) in enumerate(automaton.labels):
-        inside = _inside(parts)
-        if len(inside) > 1:
-            raise UnknownError("strategies choose in two parts of the pattern that have events in common")
-        for part in inside:
-            if (part, SHOWN) not in parts and not automaton.parts[part].is_next:
-                raise UnknownError("PROJECT hides events of a part of the pattern in which a strategy chooses")
-            bits = PART_BEGINS * ((part, BEGINS) in parts) | PART_ENDS * ((part, ENDS) in parts)
-            found[number] = part + 1 << PART_BITS | bits
-    for part in range(len(automaton.parts)):
-        todo = {move.target for move in automaton.transitions if part in _inside(move.parts) and (part, ENDS) not in move.parts}
-        within = set(todo)
-        while todo:
-            for move in automaton.outgoing[todo.pop()]:
-                beside = move.mark is not None and part not in _inside(move.parts)
-                if beside and (_inside(move.parts) or not automaton.parts[part].is_next):
-                    raise UnknownError("other events come between those of a part of the pattern in which a strategy chooses")
-                if (part, ENDS) not in move.parts and move.target not in within:
-                    within.add(move.target)
-                    todo.add(move.target)
-    return found
+    if len(parts) > MOST_PARTS:
+        raise UnknownError(f"strategies choose in more than {MOST_PARTS} parts of the pattern")
+    found: Array = np.zeros((len(automaton.labels), 1 + len(parts)), np.int64)
+    for number, (mark, places) in enumerate(automaton.labels):
+        found[number, 0] = SAYS * bool(mark and automaton.begins is not None)
+        for part in _inside(places):
+            begins, ends = ((part, name) in places for name in (BEGINS, ENDS))
+            # All events of what is next have their times in its history.
+            shown = parts[part].is_next or (part, SHOWN) in places
+            found[number, 1 + part] = PART_BEGINS * begins | PART_ENDS * ends | PART_SHOWN * shown
+            found[number, 0] |= ENDS_PARTS * ends | BEGINS_NEXT * (begins and parts[part].is_next)
+    hidden = (found[:, 1:] & PART_BEGINS != 0) & (found[:, 1:] & PART_SHOWN == 0)
+    between = np.array([_has_others_between(automaton, part) for part in range(len(parts))], np.bool_)
+    return found, LOOSE_BETWEEN * between | LOOSE_BEGIN * hidden.any(axis=0)
+
+
+def _has_others_between(automaton: Automaton, part: int) -> bool:
+    """Whether marked events that are not in a part may come between those that are."""
+    todo = {move.target for move in automaton.transitions if part in _inside(move.parts) and (part, ENDS) not in move.parts}
+    within = set(todo)
+    while todo:
+        for move in automaton.outgoing[todo.pop()]:
+            if move.mark is not None and part not in _inside(move.parts):
+                return True
+            if (part, ENDS) not in move.parts and move.target not in within:
+                within.add(move.target)
+                todo.add(move.target)
+    return False
 
 
 def _inside(parts: Parts) -> set[int]:
