@@ -1,8 +1,9 @@
 """The states in which partial matches wait, after each event: what people see who step through a query.
 
 Comes in: events, as every evaluation reads them. Goes out: no matches, but the live states after each event. Each configuration goes its own way
-through the regions of the automaton (`automata.regions`): a macro state has one here, so nothing is determinized, and what a guard asks is read as
-`Guarded` reads it. Of partial matches with one configuration and equal values the latest start counts, for it outlives the others in every window.
+through the regions of the automaton (`automata.regions`): a macro state has one here, so nothing is determinized, and what a guard asks is evaluated
+in plain Python (`guards`). Of partial matches with one configuration and equal values the latest start counts, for it outlives the others in every
+window.
 
 Not done here: the choices of strategies inside the pattern (`Automaton.parts`): all matches of a part go on, as if each were chosen.
 """
@@ -16,10 +17,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from cepheid.automata.alphabet import Scope
 from cepheid.automata.program import Program
 from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Holds
 from cepheid.automata.transition import Transition
-from cepheid.engine.evaluations.uncompiled.guarded import Guarded
-from cepheid.engine.evaluations.uncompiled.guarded_correlations import KeptColumns
+from cepheid.engine.evaluations.base import Feeding
+from cepheid.play.guards import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,10 +30,7 @@ if TYPE_CHECKING:
     from cepheid.automata.registers import Test
     from cepheid.engine.evaluations.base import Bounds, Chunk
     from cepheid.engine.evaluations.events import Events
-    from cepheid.engine.evaluations.uncompiled.guarded_values import Value
-
-ROW, ALONE = 5, 100
-"""What a test costs, in comparisons of two values, that is evaluated as columns: in columns of many partial matches, and of one alone."""
+    from cepheid.play.guards import Value
 
 Values: TypeAlias = "tuple[Value, ...]"
 """What a partial match keeps, by the slots of its macro state."""
@@ -54,17 +51,19 @@ class _Partition:
     live: dict[Macro, Group] = field(default_factory=dict)
 
 
-class Live(Guarded):
+class Live(Feeding):
     """The live states of any program, over partitions that are not kept.
 
-    configurations: how many may be live in one partition at a time, those with other values apart. tests: how many may be asked in all, as
-    comparisons of two values; see ROW and ALONE. found: of each event that was read the live states, ascending, the final ones among them.
-    crowded, costly: the places in `found` behind which guards are not asked any more in the event's partition, because of the one limit or the other:
-    then a state is live if it could be with some values. Per event O(configurations), each with the tests of its moves.
+    configurations: how many may be live in one partition at a time, those with other values apart. tests: how many may be asked in all. found: of
+    each event that was read the live states, ascending, the final ones among them. crowded, costly: the places in `found` behind which guards are not
+    asked any more in the event's partition, because of the one limit or the other: then a state is live if it could be with some values. Per event
+    O(configurations), each with the tests of its moves.
     """
 
     def __init__(self, program: Program, *, configurations: int, tests: int, **bounds: Unpack[Bounds]) -> None:
-        super().__init__(Program(_with_finals(program.automaton)), **bounds)
+        self.window, self.count_window = bounds.get("window"), bounds.get("count_window")
+        self.program = Program(_with_finals(program.automaton))
+        self.regions = Regions(self.program.automaton)
         self.found: list[tuple[int, ...]] = []
         self.crowded: list[int] = []
         self.costly: list[int] = []
@@ -75,7 +74,8 @@ class Live(Guarded):
 
     def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch; there are no matches in what it gives."""
-        self.begin(events, events.records(workplace=0))
+        alphabet = self.program.automaton.alphabet
+        self._reader = Reader(self.program.asked, alphabet, events)
         letters, times = events.letters.tolist(), events.times.tolist()
         stops = [*events.cuts.tolist(), len(events)][1:]
         for segment, (start, stop) in enumerate(zip(events.cuts.tolist(), stops, strict=True)):
@@ -83,7 +83,7 @@ class Live(Guarded):
                 self._partition = _Partition(self.regions)
             for place in range(start, stop):
                 self._reader.row = place
-                self._read(self._partition, self.program.automaton.alphabet.mask_of(letters[place]), times[place])
+                self._read(self._partition, alphabet.mask_of(letters[place]), times[place])
         yield from ()
 
     def _read(self, partition: _Partition, mask: int, time: int) -> None:
@@ -107,7 +107,7 @@ class Live(Guarded):
 
     def _in_windows(self, live: dict[Macro, Group], here: Start) -> Iterable[tuple[Macro, Group]]:
         """What is young enough to go on at an event."""
-        if not self._bounded:
+        if self.window is None and self.count_window is None:
             return live.items()
         window, count, (time, position) = self.window, self.count_window, here
         young: dict[Macro, Group] = {}
@@ -134,31 +134,14 @@ class Live(Guarded):
                 passing = [values for values, answer in zip(listed, said, strict=True) if answer == wanted]
             targets = [(target, slots, places) for macro, places in region.targets for target, slots in self._apart(regions, macro)]
             for values in passing:
-                made = [self.evaluator.value(term, values) for term in region.made]
+                made = [self._reader.value(term, values) for term in region.made]
                 for target, slots, places in targets:
                     yield target, tuple(made[places[slot]] for slot in slots), group[values]
 
     def _answers(self, test: Test, listed: Sequence[Values]) -> list[bool]:
         """Whether a test holds, for each of some partial matches."""
-        holds = self.evaluator.holds
-        if not isinstance(test, Holds):
-            self._tests -= len(listed)
-            return [holds(test, values) for values in listed]
-        correlation = self.evaluator.correlations[test.kept.correlation]
-        own = correlation.alone(test.kept.actions)
-
-        def alone(number: int) -> bool:
-            self._tests -= ALONE
-            return holds(test, listed[number])
-
-        if own is None:
-            return list(map(alone, range(len(listed))))
-        columns = KeptColumns(correlation, own)
-        for values in listed:
-            columns.add(self.evaluator.value(test.kept.before, values))
-        self._tests -= ROW * len(listed)
-        held: list[bool] = columns.hold(self.evaluator.now, alone).tolist()
-        return held
+        self._tests -= len(listed)
+        return [self._reader.holds(test, values) for values in listed]
 
     def _apart(self, regions: Regions, macro: Macro) -> list[tuple[Macro, tuple[int, ...]]]:
         """A macro state with each configuration for itself, and the slots of these; slots stay in their order, which says their age."""

@@ -10,7 +10,7 @@ comparisons.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -122,7 +122,7 @@ def _read(compiled: Compiled, events: pa.Table, times: Array, positions: Array, 
 
     def start(program: Program) -> AnyEvaluation:
         made.append(Live(program, configurations=MAX_CONFIGURATIONS, tests=MAX_COMPARISONS, **bounds))
-        return negating(program, made[0], latest, bounds)
+        return negating(program, cast("AnyEvaluation", made[0]), latest, bounds)  # it is read once
 
     run = started(program, start, texts, variant=None)
     for _ in grouped_chunks(run, Events(letters, times, values=values), where, cuts):

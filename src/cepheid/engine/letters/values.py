@@ -236,9 +236,13 @@ def literal(value: object, kind: pa.DataType) -> Value:
         floating = pa.types.is_floating(kind)
         # A bool that were an integer would give integers beside other bools, in coalesce.
         return Column(np.array(np.nan)) if floating else Column(np.array(False if pa.types.is_boolean(kind) else 0), np.array(False))
-    if isinstance(value, dt.date):
-        value = value.toordinal() - EPOCH_DAY
+    value = plain_constant(value)
     return Column(np.array(value, np.bool_ if pa.types.is_boolean(kind) else np.float64 if pa.types.is_floating(kind) else np.int64))
+
+
+def plain_constant(value: object) -> Any:
+    """A constant as values of events are: dates are days."""
+    return value.toordinal() - EPOCH_DAY if isinstance(value, dt.date) else value
 
 
 def _from_arrow(result: Any) -> Column:

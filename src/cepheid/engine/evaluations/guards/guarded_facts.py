@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.automata.registers import Compares, Computes, Elapsed, Gathered, Holds, Kept, Now, reads, terms, wholes
-from cepheid.engine.evaluations.uncompiled.guarded_values import COMPARISONS
 from cepheid.engine.letters.values import INTEGERS, evaluate, literal, of_halves
+from cepheid.logical.folding import COMPARISONS
 from cepheid.logical.plan import Index
 from cepheid.logical.types import type_of
 from cepheid.records import record

@@ -24,8 +24,8 @@ from cepheid.engine.evaluations.guards.guarded_facts import Facts
 from cepheid.engine.evaluations.guards.guarded_layers import Move, layered
 from cepheid.engine.evaluations.guards.guarded_memo import MEMO
 from cepheid.engine.evaluations.uncompiled.guarded_indexes import ALL, ORDER, Question
-from cepheid.engine.evaluations.uncompiled.guarded_values import plain_constant
 from cepheid.engine.letters.encoded import is_interned, ordered_bits
+from cepheid.engine.letters.values import plain_constant
 from cepheid.logical.plan import Apply, Derived, Index, Literal, Time, walk
 from cepheid.logical.types import FLIPPED, NEGATED, is_two_words, type_of
 from cepheid.records import record
@@ -898,7 +898,7 @@ def _computed(
 
 def _constant(constant: Literal) -> int:
     """The word of a constant that is no text."""
-    match plain_constant(constant):
+    match plain_constant(constant.value):
         case float() as real:
             return int(ordered_bits(np.array([real]))[0])
         case Decimal() as decimal:

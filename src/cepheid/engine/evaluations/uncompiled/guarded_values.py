@@ -6,12 +6,10 @@ A value is a Python value that compares with others of its expression: bool, int
 
 from __future__ import annotations
 
-import datetime as dt
 import itertools
 import json
 import re
 from decimal import Decimal
-from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,8 +17,8 @@ import pyarrow as pa
 from cepheid.automata.correlation import KeptEvents
 from cepheid.automata.registers import Before, Compares, Computes, Each, Elapsed, Gathered, Holds, Joined, Kept, Now, Test, combinations
 from cepheid.engine.evaluations.uncompiled.guarded_correlations import completed, hold
-from cepheid.engine.letters.values import EPOCH_DAY
-from cepheid.logical.folding import FOLDED
+from cepheid.engine.letters.values import plain_constant
+from cepheid.logical.folding import COMPARISONS, FOLDED
 from cepheid.logical.plan import Apply, Derived, Index, Literal, Time
 from cepheid.logical.types import type_of
 
@@ -36,9 +34,6 @@ if TYPE_CHECKING:
 
 Value = Any
 """A value of an event, None for NULL; or what a slot holds."""
-
-COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
-"""`before operator now`, where neither is NULL."""
 
 
 class Several(tuple[Value, ...]):
@@ -138,13 +133,7 @@ def _computed(expression: Expression, known: Mapping[Expression, Value]) -> Any:
     if isinstance(expression, Apply):
         return FOLDED[expression.operator](expression, *(_computed(argument, known) for argument in expression.arguments))
     assert isinstance(expression, Literal)
-    return plain_constant(expression)
-
-
-def plain_constant(constant: Literal) -> Value:
-    """A constant as values of events are: dates are days."""
-    value = constant.value
-    return value.toordinal() - EPOCH_DAY if isinstance(value, dt.date) else value
+    return plain_constant(expression.value)
 
 
 def compares(before: Value, operator: str, now: Value) -> bool:
