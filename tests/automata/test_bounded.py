@@ -20,10 +20,10 @@ from cepheid.automata import Automaton, Transition, construct, hide
 from cepheid.automata.alphabet import Alphabet, Guard
 from cepheid.automata.comparisons import alternatives
 from cepheid.automata.computing import operands
-from cepheid.automata.correlation import MARK, Correlation
+from cepheid.automata.correlation import Correlation
 from cepheid.automata.predicates import of_type
 from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Before, Compares, Gathered, Kept, Now, Register, Store, terms
+from cepheid.automata.registers import Before, Compares, Gathered, Now, Register, Store, terms
 from cepheid.automata.transform import project
 from cepheid.automata.transition import order
 from cepheid.logical import plan as logical
@@ -215,7 +215,7 @@ def most_registers(pattern: Pattern) -> int:
         names = logical.variables_of(scoped.condition)
         whole = Correlation(scoped.condition, (tuple(sorted((name, False) for name in names)),))
         compared = {each for option in alternatives(whole) or () for each in option}
-        kept = sum(len(operands(each) or ()) if isinstance(each, logical.Apply) else 2 for each in compared)
+        kept = sum(len(operands(each)) if isinstance(each, logical.Apply) else 2 for each in compared)
         found += 0 if len(names) < 2 else kept or 1
     return found
 
@@ -253,7 +253,7 @@ def test_bounded_expressions_become_automata_of_the_size_that_the_paper_bounds()
         drawn.seen["fewer"] += automaton.states < in_the_paper
         registers = len(automaton.alphabet.registers)
         assert registers <= most_registers(plan.pattern), expression.text
-        assert all(isinstance(term, Now | Before | Kept) for term in stored(automaton)), expression.text
+        assert all(isinstance(term, Now | Before) for term in stored(automaton)), expression.text
         found = assert_same_matches(plan, automaton, random_events(rng))
         drawn.seen["asked"] += bool(registers)
         drawn.seen["matched"] += found and bool(registers)
@@ -367,14 +367,12 @@ def test_what_is_kept_where_an_expression_is_not_bounded(where: str, keeps: str)
 
 
 def grows(automaton: Automaton) -> Iterator[bool]:
-    """Whether a register may get larger from event to event: it adds a value to a set, or an event to those that a correlation keeps."""
+    """Whether a register may get larger from event to event: it adds a value to a set."""
     for move in automaton.transitions:
         for each in move.writes:
             match each.term:
                 case Gathered(how="set", before=before):
                     yield before is not None
-                case Kept(before=before, actions=actions):
-                    yield before is not None and any(verb == MARK for verb, _ in actions)
 
 
 GUESSING = (

@@ -1,10 +1,10 @@
-"""What `Choices` keeps and asks, as terms over registers, is what `Correlation.after` says of events: for any levels, and whatever an event does."""
+"""What `Choices` keeps and asks, as terms over registers, is what `after` says of events: for any levels, and whatever an event does."""
 
 from __future__ import annotations
 
 import itertools
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -12,14 +12,16 @@ from pattern_cases import CASES, SEED
 
 from cepheid.automata import registers
 from cepheid.automata.choices import Choices
-from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, NEXT, Correlation, KeptEvents
+from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, NEXT, RESETS, Correlation, marked
 from cepheid.automata.guards import Guards
 from cepheid.automata.registers import Before, Computes, combinations, substituted
 from cepheid.engine.evaluations.uncompiled.guarded_values import Evaluator
-from cepheid.logical.plan import Apply, Field
+from cepheid.logical.plan import Apply, Field, leaves, localize
 from cepheid.schema import EventSchema
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
     from cepheid.automata.correlation import Action, Variable
     from cepheid.logical.plan import Expression
 
@@ -33,6 +35,78 @@ LEVELS: dict[str, tuple[tuple[Variable, ...], ...]] = {
     "around two": ((), (("x", False),), (("y", False), ("z", False))),
     "before, and around": ((("x", False),), (("y", True),), (("z", False), ("u", False))),
 }
+
+
+# ------------------------------------------------------------------------------------------------------------------ the definition
+
+Values = tuple[object, ...]
+"""What a condition reads of one event, in the order of `leaves_of`."""
+
+Choice = frozenset[tuple["Variable", Values]]
+"""One event for each of some variables."""
+
+
+class KeptEvents(NamedTuple):
+    """What is kept of the events that a condition speaks of.
+
+    events: of each variable its events since its pattern began. choices: for each level but the last, the choices for it and the levels below since
+    the level above it began. upcoming: the events that the next iteration calls `prev`.
+    """
+
+    events: dict[Variable, frozenset[Values]] = {}  # noqa: RUF012 - nobody changes it
+    choices: dict[int, frozenset[Choice]] = {}  # noqa: RUF012
+    upcoming: dict[Variable, frozenset[Values]] = {}  # noqa: RUF012
+
+
+def after(
+    found: Correlation, kept: KeptEvents | None, actions: Iterable[Action], value: Callable[[Expression], object]
+) -> tuple[list[dict[Expression, object]], KeptEvents]:
+    """The choices that an event completes, for each of which the condition has to hold, and what is kept after the event."""
+    events, choices, upcoming = map(dict, kept or KeptEvents())
+    for verb, level in actions:
+        if verb in RESETS and isinstance(level, int):
+            for variable in found.levels[level]:
+                events.pop(variable, None)
+                carried = upcoming.pop(variable, None)
+                if verb == NEXT and carried:
+                    events[variable] = carried
+            choices.pop(level - 1, None)
+
+    def read(variable: Variable) -> Values:
+        return tuple(value(localize(leaf)) for leaf in leaves_of(found, variable))
+
+    complete: set[Choice] = set()
+    own = [(0, {})] if (MATCH, 0) in actions else []
+    own += [(next(n for n, names in enumerate(found.levels) if each in names), {each: read(each)}) for each in marked(actions)]
+    for level, event in own:
+        others = [variable for variable in found.levels[level] if variable not in event]
+        below = choices.get(level - 1, frozenset()) if level else {frozenset()}
+        made = frozenset(choice | set(event.items()) | more for choice in below for more in choices_of(others, events))
+        for variable, values in event.items():
+            events[variable] = events.get(variable, frozenset()) | {values}
+        for above in range(level, found.top):
+            choices[above] = choices.get(above, frozenset()) | made
+            made = frozenset(choice | more for choice in made for more in choices_of(found.levels[above + 1], events))
+        complete |= made
+    for verb, name in actions:
+        if verb == KEEP and isinstance(name, str):
+            upcoming[name, True] = upcoming.get((name, True), frozenset()) | {read((name, True))}
+    values_of = [dict(pair for each, own in row for pair in zip(leaves_of(found, each), own, strict=True)) for row in complete]
+    return values_of, KeptEvents(events, choices, upcoming)
+
+
+def leaves_of(found: Correlation, variable: Variable) -> list[Expression]:
+    """What a condition reads of the events of a variable."""
+    return [*dict.fromkeys(leaf for leaf in leaves(found.condition) if (leaf.variable, leaf.previous) == variable)]
+
+
+def choices_of(variables: Iterable[Variable], events: Mapping[Variable, frozenset[Values]]) -> Iterator[Choice]:
+    """One event for each of some variables, in all ways."""
+    for values in itertools.product(*([(variable, each) for each in events.get(variable, ())] for variable in variables)):
+        yield frozenset(values)
+
+
+# ------------------------------------------------------------------------------------------------------------------ the program
 
 
 def leaf(variable: Variable, attribute: str) -> Field:
@@ -64,8 +138,7 @@ def actions(rng: random.Random, found: Correlation) -> frozenset[Action]:
 def test_choices_are_those_of_the_correlation(name: str) -> None:
     rng, found = random.Random(f"{SEED} choices {name}"), correlation(LEVELS[name])
     choices = Choices.of(Guards(EventSchema({}), 0), found)
-    assert choices is not None
-    evaluator, complete = Evaluator(()), 0
+    evaluator, complete = Evaluator(), 0
     for _ in range(CASES):
         kept: KeptEvents | None = None
         held: dict[int, Any] = {}
@@ -73,7 +146,7 @@ def test_choices_are_those_of_the_correlation(name: str) -> None:
             now = {"v": rng.randrange(3), "k": rng.choice([None, 0, 1])}
             does = actions(rng, found)
             evaluator.now = lambda value, now=now: now[value.path[0]] if isinstance(value, Field) else value.value  # type: ignore[misc]
-            wanted, kept = found.after(None if (BEGIN, found.top) in does else kept, does, evaluator.now)
+            wanted, kept = after(found, None if (BEGIN, found.top) in does else kept, does, evaluator.now)
             tests, stores = choices.program(does, frozenset())
 
             def filled(register: int, held: dict[int, Any] = held) -> Before | None:
@@ -83,9 +156,9 @@ def test_choices_are_those_of_the_correlation(name: str) -> None:
             given = [rows(test, evaluator, held) for test in asked if isinstance(test, Computes)]
             assert {frozenset(row.items()) for each in given for row in each} == {frozenset(row.items()) for row in wanted}
             complete += len(wanted) > 1
-            after = {store.register: substituted(store.term, filled) for store in stores}
-            made = {register: evaluator.value(term, held) for register, term in after.items() if term is not None}
-            held = {register: value for register, value in held.items() if register not in after} | made
+            changed = {store.register: substituted(store.term, filled) for store in stores}
+            made = {register: evaluator.value(term, held) for register, term in changed.items() if term is not None}
+            held = {register: value for register, value in held.items() if register not in changed} | made
     assert complete > 2
 
 

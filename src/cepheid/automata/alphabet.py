@@ -29,15 +29,13 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cepheid.automata.registers import Holds, Register, Test, by_register, reads, term_text, test_text
+from cepheid.automata.registers import Register, Test, by_register, reads, term_text, test_text
 from cepheid.errors import REFERENCE_HELP, NotSupportedError
-from cepheid.logical.describe import describe_expression
 from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cepheid.automata.correlation import Correlation
     from cepheid.automata.transition import Transition
     from cepheid.logical.plan import Expression
 
@@ -180,9 +178,8 @@ class Alphabet:
     """What the bits of the letters of one automaton mean.
 
     predicates: bit i of a mask is predicates[i]. trackers: in the order in which they read each other's bits. flags, guards: the rest. All bits are
-    different, and there are none between them that mean nothing. registers: what guards read, by number. correlations: what `Kept` terms speak of, by
-    number. number_bits: of the number of a spelling, with which letters begin; 0: they begin with the spelling. numbering: the spelling of each
-    number, where an evaluation reads its letters.
+    different, and there are none between them that mean nothing. registers: what guards read, by number. number_bits: of the number of a spelling,
+    with which letters begin; 0: they begin with the spelling. numbering: the spelling of each number, where an evaluation reads its letters.
     """
 
     predicates: tuple[Predicate, ...] = ()
@@ -190,7 +187,6 @@ class Alphabet:
     flags: tuple[Flag, ...] = ()
     guards: tuple[Guard, ...] = ()
     registers: tuple[Register, ...] = ()
-    correlations: tuple[Correlation, ...] = ()
     number_bits: int = 0
     numbering: Mapping[int, int] | None = field(default=None, compare=False, repr=False)
 
@@ -358,8 +354,6 @@ class Alphabet:
 
     def says(self, guard: Guard) -> str:
         """What a guard asks, as text: `v = (v of x)`."""
-        if isinstance(guard.test, Holds):
-            return describe_expression(self.correlations[guard.test.kept.correlation].condition)
         return test_text(guard.test, self.names)
 
     def written(self, move: Transition) -> str:

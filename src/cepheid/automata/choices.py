@@ -1,7 +1,7 @@
 """Conditions over choices of several events: what is kept is sets of rows of values, which later events complete.
 
 A condition holds for every choice of one event for each of its variables, and what it computes with is its OPERANDS (`computing`): so of an event no
-more is kept than the values of its variable's operands. Three kinds of registers hold what `Correlation.after` says, as sets of such rows:
+more is kept than the values of its variable's operands. Three kinds of registers hold sets of such rows:
 
 * of each variable its events since its pattern began; of one under prev also those that the next iteration will call so;
 * of each level but the last its choices, of it and the levels below, since the level above it began.

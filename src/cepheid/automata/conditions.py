@@ -1,8 +1,8 @@
 """Conditions between events, from the FILTER to the outermost pattern that supplies a variable: actions on the moves, then registers and guards.
 
-While a condition waits for patterns around it, the moves carry what their events do to it (`correlation`), as stores of `Kept` terms to a register of
-its own. So every construction copies and unites it with the moves. Where the last of these patterns is built, `completed` makes of this what is kept
-and asked. So scopes are there once, for all conditions.
+While a condition waits for patterns around it, the moves carry what their events do to it (`correlation`), as stores of `Acting` terms to a register
+of its own. So every construction copies and unites it with the moves. Where the last of these patterns is built, `completed` makes of this what is
+kept and asked. So scopes are there once, for all conditions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cepheid.automata.comparisons import Comparison, Computation, alternatives, 
 from cepheid.automata.computing import operands
 from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, MATCHED, NEXT, Correlation, called, variables
 from cepheid.automata.fragment import Pending, all_pending
-from cepheid.automata.registers import Before, Kept, Store
+from cepheid.automata.registers import Acting, Store
 from cepheid.automata.transform import reached
 from cepheid.logical.describe import describe_expression
 from cepheid.logical.plan import Apply, localize
@@ -114,13 +114,12 @@ def _acting(move: Transition, pending: Pending, actions: set[Action]) -> Transit
         return move
     before = _actions(move, pending)
     others = frozenset(store for store in move.writes if store.register != pending.register)
-    kept = Kept(pending.register, Before(pending.register), before | actions)
-    return dataclasses.replace(move, writes=others | {Store(pending.register, kept)})
+    return dataclasses.replace(move, writes=others | {Store(pending.register, Acting(before | actions))})
 
 
 def _actions(move: Transition, pending: Pending) -> frozenset[Action]:
     return next(
-        (store.term.actions for store in move.writes if store.register == pending.register and isinstance(store.term, Kept)), frozenset()
+        (store.term.actions for store in move.writes if store.register == pending.register and isinstance(store.term, Acting)), frozenset()
     )
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cepheid.automata.alphabet import Guard
-from cepheid.automata.correlation import Correlation, speaks_of_one_event
 from cepheid.automata.liveness import (
     GuardedMove,
     asking_early,
@@ -21,7 +20,7 @@ from cepheid.automata.liveness import (
     without_unread,
 )
 from cepheid.automata.predicates import of_condition
-from cepheid.automata.registers import Compares, Computes, Holds, Kept, Now, Register, Renumbering, reads, terms
+from cepheid.automata.registers import Compares, Computes, Now, Register, Renumbering, reads
 from cepheid.automata.transform import members
 from cepheid.automata.transition import order
 from cepheid.logical import plan
@@ -55,14 +54,13 @@ class Guards:
     """What the constructions of a pattern store and ask.
 
     first: the bit of the first test; so far behind all others that trackers may still join: `finished` gives the tests their places. registers: the
-    names. tests: numbered. correlations: what `Kept` terms speak of, by number, where complete.
+    names. tests: numbered.
     """
 
     schema: EventSchema
     first: int
     registers: list[str] = field(default_factory=list)
     tests: dict[Test, int] = field(default_factory=dict)
-    correlations: dict[int, Correlation] = field(default_factory=dict)
 
     def register(self, name: str) -> int:
         """A new register."""
@@ -133,24 +131,16 @@ class Guards:
                 condition: Expression = now if is_true(value) else plan.Apply(operator, (value, now), pa.bool_())
             case Computes(condition=computed) if not reads(test):
                 condition = localize(computed)
-            case Holds(kept=Kept(before=None) as kept):
-                correlation = self.correlations[kept.correlation]
-                if not speaks_of_one_event(kept, correlation):
-                    return True
-                condition = localize(correlation.condition)
             case _:
                 return None
         return condition if plan.is_local(condition) else None
 
     def _numbered(self, automaton: Automaton, steps: Sequence[GuardedMove]) -> Automaton:
-        """An automaton with these steps, and in its alphabet the registers, correlations and guards that they have, numbered without gaps."""
+        """An automaton with these steps, and in its alphabet the registers and guards that they have, numbered without gaps."""
         used = {register for step in steps for part in _parts(step) for register in reads(part)}
         used |= {store.register for step in steps for store in step.move.writes}
         registers = {register: number for number, register in enumerate(sorted(used))}
-        kept = sorted({term.correlation for step in steps for part in _parts(step) for term in terms(part) if isinstance(term, Kept)})
-        correlations = tuple(dict.fromkeys(self.correlations[number] for number in kept))
-        places = {number: correlations.index(self.correlations[number]) for number in kept}
-        numbers = Renumbering(registers, places)
+        numbers = Renumbering(registers)
         numbered = [
             GuardedMove(
                 dataclasses.replace(step.move, writes=numbers.stores(step.move.writes)),
@@ -164,7 +154,6 @@ class Guards:
             automaton.alphabet,
             guards=tuple(Guard(bit, test) for test, bit in bits.items()),
             registers=tuple(map(Register, different([self.registers[register] for register in registers]))),
-            correlations=correlations,
         )
         moves = (
             dataclasses.replace(step.move, requires=step.move.requires | sum(1 << bits[test] for test in step.tests)) for step in numbered
@@ -182,7 +171,7 @@ def _parts(step: GuardedMove) -> Iterator[Test | Term | None]:
 class GuardBits:
     """The guards of an automaton that is made of others: each gets its bit, behind the other bits of the alphabet, when it is first asked.
 
-    alphabet: predicates, trackers, and the correlations that tests speak of.
+    alphabet: predicates and trackers.
     """
 
     alphabet: Alphabet

@@ -12,8 +12,7 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from cepheid.automata.correlation import RESETS
-from cepheid.automata.registers import Before, Elapsed, Gathered, Holds, Joined, Kept, Now, Store, reads, substituted, test_after
+from cepheid.automata.registers import Before, Elapsed, Gathered, Joined, Now, Store, reads, substituted, test_after
 from cepheid.automata.transform import between
 from cepheid.logical.folding import INT64_MAX
 from cepheid.logical.plan import Index, Interval, Literal, Time
@@ -57,8 +56,8 @@ def without_empty(steps: Sequence[GuardedMove], initial: int) -> list[GuardedMov
     found = []
     for step in steps:
         known = _empty_but(filled[step.move.source])
-        tests = (_asked(test, known) for test in step.tests)
-        stores = [Store(store.register, kept_of(substituted(store.term, known))) for store in step.move.writes]
+        tests = (test_after(test, known) for test in step.tests)
+        stores = [Store(store.register, substituted(store.term, known)) for store in step.move.writes]
         needed = [store for store in stores if store.term is not None or store.register in filled[step.move.source]]
         found.append(dataclasses.replace(step.storing(needed), tests=frozenset(test for test in tests if test is not None)))
     return found
@@ -99,20 +98,12 @@ def _certain(steps: Iterable[GuardedMove], initial: int) -> dict[int, frozenset[
         for step in outgoing[source]:
             target, known = step.move.target, _empty_but(set(certain[source]))
             emptied = {store.register for store in step.move.writes}
-            filled = {store.register for store in step.move.writes if kept_of(substituted(store.term, known)) is not None}
+            filled = {store.register for store in step.move.writes if substituted(store.term, known) is not None}
             after = certain[source] - emptied | filled
             if target not in certain or not certain[target] <= after:
                 certain[target] = certain.get(target, after) & after
                 todo.append(target)
     return certain
-
-
-def _asked(test: Test, known: Callable[[int], Term | None]) -> Test | None:
-    found = test_after(test, known)
-    if isinstance(found, Holds):
-        kept = kept_of(found.kept)
-        return Holds(kept) if isinstance(kept, Kept) else None
-    return found
 
 
 def _filled(steps: Sequence[GuardedMove], initial: int) -> dict[int, set[int]]:
@@ -129,7 +120,7 @@ def _filled(steps: Sequence[GuardedMove], initial: int) -> dict[int, set[int]]:
             known = _empty_but(filled[source])
             after = set(filled[source])
             for store in step.move.writes:
-                if kept_of(substituted(store.term, known)) is None:
+                if substituted(store.term, known) is None:
                     after.discard(store.register)
                 else:
                     after.add(store.register)
@@ -142,14 +133,6 @@ def _filled(steps: Sequence[GuardedMove], initial: int) -> dict[int, set[int]]:
 
 def _empty_but(filled: set[int]) -> Callable[[int], Term | None]:
     return lambda register: Before(register) if register in filled else None
-
-
-def kept_of(term: Term | None) -> Term | None:
-    """A term without what an event empties where nothing is kept."""
-    if not isinstance(term, Kept) or term.before is not None:
-        return term
-    actions = frozenset(action for action in term.actions if action[0] not in RESETS)
-    return dataclasses.replace(term, actions=actions) if actions else None
 
 
 def without_unread(steps: Sequence[GuardedMove]) -> list[GuardedMove]:

@@ -174,7 +174,7 @@ class Program:
 
     @cached_property
     def values(self) -> tuple[Expression, ...]:
-        """What guards read of events, each once: what they compare, what stores write for them, what correlations keep; nothing without guards."""
+        """What guards read of events, each once: what they compare, what stores write for them; nothing without guards."""
         return tuple(value for value in self._read if not isinstance(value, Derived))
 
     @cached_property
@@ -203,7 +203,6 @@ class Program:
         # What most automata lack has no place in the fingerprint of these: stored state of before goes on.
         rarer: list[tuple[str, object]] = [("number bits", alphabet.number_bits)] if alphabet.number_bits else []
         tests = [guard.test for guard in alphabet.guards]
-        rarer += [("correlations", alphabet.correlations)] if alphabet.correlations else []
         # State with sets of values had another form, too, and had it again where texts may be in their order, or are computed with.
         stored = (term for move in automaton.transitions for store in move.writes for term in terms(store.term))
         more = any(isinstance(test, Computes) or (isinstance(test, Compares) and test.operator not in {"=", "!="}) for test in tests)
@@ -248,8 +247,7 @@ def _values(automaton: Automaton) -> list[Expression]:
     """What the guards of one automaton read of events."""
     guards = automaton.alphabet.guards
     written = [store.term for move in automaton.transitions if guards for store in sorted(move.writes, key=by_register)]
-    asked = [value for part in [*(guard.test for guard in guards), *written] for value in values_read(part)]
-    return asked + [value for correlation in automaton.alphabet.correlations for value in correlation.values]
+    return [value for part in [*(guard.test for guard in guards), *written] for value in values_read(part)]
 
 
 def _written(move: Transition) -> tuple[object, ...]:

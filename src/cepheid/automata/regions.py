@@ -22,7 +22,6 @@ from cepheid.automata.registers import (
     Elapsed,
     Gathered,
     Joined,
-    Kept,
     Now,
     reads,
     substituted,
@@ -195,8 +194,8 @@ class Regions:
 
     @cached_property
     def _several(self) -> frozenset[int]:
-        """The registers that may hold several values, or what a correlation keeps."""
-        return self._written(lambda term: isinstance(term, Kept | Joined) or (isinstance(term, Gathered) and term.how == "set"))
+        """The registers that may hold several values."""
+        return self._written(lambda term: isinstance(term, Joined) or (isinstance(term, Gathered) and term.how == "set"))
 
     @cached_property
     def _plural(self) -> frozenset[int]:
@@ -212,7 +211,7 @@ class Regions:
         return frozenset(found)
 
     def several(self, macro: Macro) -> frozenset[int]:
-        """The slots of a macro state that may hold several values, or what a correlation keeps."""
+        """The slots of a macro state that may hold several values."""
         return frozenset(slot for _, held in macro.configurations for register, slot in held if register in self._several)
 
     def plural(self, macro: Macro) -> frozenset[int]:
@@ -363,7 +362,7 @@ def _age(term: Term) -> float:
     match term:
         case Before(register=slot):
             return slot
-        case Gathered(before=before) | Joined(before=before) | Kept(before=before) if before is not None:
+        case Gathered(before=before) | Joined(before=before) if before is not None:
             return _age(before)
     return math.inf
 
@@ -458,7 +457,7 @@ def _is_nested(automaton: Automaton, register: int, tests: Sequence[Compares], l
     ]
     gathered = [term for _, own in stored for term in terms(own.get(register)) if isinstance(term, Gathered)]
     filling = [own[register] for _, own in stored if isinstance(own.get(register), Now | Gathered)]
-    if any(isinstance(own.get(register), Kept | Before) for _, own in stored):
+    if any(isinstance(own.get(register), Before) for _, own in stored):
         return False
     if any(term.before not in (None, Before(register)) for term in gathered):
         return False

@@ -107,14 +107,9 @@ class Element(Term):
 
 
 @record
-class Kept(Term):
-    """The events that a correlation speaks of, as far as they have come; for conditions that no value sums up.
+class Acting(Term):
+    """What an event does to a condition that waits for patterns around it (`correlation.Action`): `conditions` makes of it what is kept and asked."""
 
-    before: what was kept, None for nothing. actions: what the event does, see `correlation.Correlation`.
-    """
-
-    correlation: int
-    before: Term | None
     actions: frozenset[tuple[str, str | int]]
 
 
@@ -152,13 +147,6 @@ class Computes(Test):
 
 
 @record
-class Holds(Test):
-    """A correlation holds for every choice of events that the event completes."""
-
-    kept: Kept
-
-
-@record
 class Store:
     """A register and what it will hold; None: nothing."""
 
@@ -174,12 +162,12 @@ def by_register(store: Store) -> tuple[int, str]:
 def terms(part: Term | Test | None) -> Iterator[Term]:
     """The terms of a test or a term, itself included."""
     match part:
-        case Compares(before=term) | Elapsed(before=term) | Holds(kept=term):
+        case Compares(before=term) | Elapsed(before=term):
             yield from terms(term)
         case Computes(operands=operands):
             for _, term in operands:
                 yield from terms(term)
-        case Gathered(before=term) | Kept(before=term):
+        case Gathered(before=term):
             yield part
             yield from terms(term)
         case Joined(before=term, products=products):
@@ -189,7 +177,7 @@ def terms(part: Term | Test | None) -> Iterator[Term]:
                 yield from terms(each)
         case Each(before=term) | Element(before=term):
             yield from terms(term)
-        case Before() | Now():
+        case Before() | Now() | Acting():
             yield part
 
 
@@ -245,11 +233,9 @@ def substituted(term: Term | None, change: Callable[[int], Term | None]) -> Term
     match term:
         case Before(register=register):
             return change(register)
-        case Gathered(before=before) | Kept(before=before):
+        case Gathered(how=how, before=before, value=value):
             found = substituted(before, change)
-            if isinstance(term, Gathered) and found is None and term.how != "set":
-                return Now(term.value)
-            return dataclasses.replace(term, before=found)
+            return Now(value) if found is None and how != "set" else dataclasses.replace(term, before=found)
         case Each(before=before) | Element(before=before):
             found = substituted(before, change)
             return None if found is None else dataclasses.replace(term, before=found)
@@ -270,31 +256,21 @@ def test_after(test: Test, change: Callable[[int], Term | None]) -> Test | None:
         case Computes(operands=operands):
             after = [(value, known) for value, term in operands if (known := substituted(term, change)) is not None]
             return dataclasses.replace(test, operands=tuple(after)) if len(after) == len(operands) else None
-        case Holds(kept=kept):
-            found = substituted(kept, change)
-            assert isinstance(found, Kept)
-            return Holds(found)
     raise TypeError(test)
 
 
 @record
 class Renumbering:
-    """New numbers of registers and of correlations, by the old ones."""
+    """New numbers of registers, by the old ones."""
 
     registers: Mapping[int, int]
-    correlations: Mapping[int, int]
 
     def term(self, term: Term | None) -> Term | None:
         """A term with the new numbers."""
-        found = substituted(term, lambda register: Before(self.registers[register]))
-        return dataclasses.replace(found, correlation=self.correlations[found.correlation]) if isinstance(found, Kept) else found
+        return substituted(term, lambda register: Before(self.registers[register]))
 
     def test(self, test: Test) -> Test:
         """A test with the new numbers."""
-        if isinstance(test, Holds):
-            kept = self.term(test.kept)
-            assert isinstance(kept, Kept)
-            return Holds(kept)
         found = test_after(test, lambda register: Before(self.registers[register]))
         assert found is not None
         return found
@@ -319,8 +295,6 @@ def term_text(term: Term | None, names: Sequence[str]) -> str:
         case Joined(before=before, products=products):
             own = [" x ".join(term_text(part, names) for part in product) for product in products]
             return f"set({', '.join([*([term_text(before, names)] if before is not None else []), *own])})"
-        case Kept(before=before, correlation=number):
-            return f"events of correlation {number}" if before is None else f"{term_text(before, names)} and this event"
     return "nothing"
 
 
@@ -341,6 +315,4 @@ def test_text(test: Test, names: Sequence[str]) -> str:
             return f"{describe_expression(now)} - {term_text(before, names)} {describe_bounds(interval, unit)}"
         case Computes(condition=condition):
             return describe_expression(condition)
-        case Holds(kept=kept):
-            return f"correlation {kept.correlation} holds"
     raise TypeError(test)

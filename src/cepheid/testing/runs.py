@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cepheid.automata.registers import Before, Compares, Computes, Each, Elapsed, Gathered, Holds, Joined, Kept, Now, combinations
+from cepheid.automata.registers import Before, Compares, Computes, Each, Elapsed, Gathered, Joined, Now, combinations
 from cepheid.automata.transition import BEGINS, ENDS, PRECEDES, SHOWN
 from cepheid.language.syntax import TimeModel
 from cepheid.logical.plan import Derived, Literal, transform
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cepheid.automata import Automaton, Transition
-    from cepheid.automata.correlation import KeptEvents
     from cepheid.automata.registers import Term, Test
     from cepheid.automata.transition import Label
     from cepheid.language.syntax import Strategy
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from cepheid.theory import UnionAutomaton
 
 Content = Any
-"""What a register holds: a frozenset of values (more than one only where a `set` gathers), a `KeptEvents` of a correlation, or None for nothing."""
+"""What a register holds: a frozenset of values (more than one only where a `set` gathers), or None for nothing."""
 
 Marked = tuple[tuple[int, "Label"], ...]
 """The marked events of a run, with their marks and places in parts."""
@@ -208,10 +207,6 @@ class _Step:
     def asked(self, test: Test, held: Sequence[Content]) -> bool:
         """Whether a test holds, by what the registers hold."""
         match test:
-            case Holds(kept=kept):
-                condition = self.automaton.alphabet.correlations[kept.correlation].condition
-                choices = self._after(kept, held)[0]
-                return all(holds(transform(condition, functools.partial(_known, values)), self.events, {}) for values in choices)
             case Compares(before=before, operator=operator, now=now):
                 return all(compare(operator, value, self.value(now)) for value in self.content(before, held) or ())
             case Computes(condition=condition, operands=operands):
@@ -236,8 +231,6 @@ class _Step:
             case Joined(before=before, products=products):
                 rows = [itertools.chain(*each) for own in products for each in itertools.product(*(self.rows(part, held) for part in own))]
                 return frozenset([*self.rows(before, held), *map(tuple, rows)])
-            case Kept():
-                return self._after(term, held)[1]
         raise TypeError(term)
 
     def rows(self, term: Term | None, held: Sequence[Content]) -> list[tuple[Any, ...]]:
@@ -245,9 +238,6 @@ class _Step:
         if isinstance(term, Each):
             return self.rows(term.before, held) if term.width else [()]
         return [each if isinstance(each, tuple) else (each,) for each in self.content(term, held) or ()]
-
-    def _after(self, term: Kept, held: Sequence[Content]) -> tuple[list[dict[Expression, object]], KeptEvents]:
-        return self.automaton.alphabet.correlations[term.correlation].after(self.content(term.before, held), term.actions, self.value)
 
 
 def _known(values: Mapping[Expression, object], node: Expression) -> Expression:

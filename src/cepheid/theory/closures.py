@@ -19,7 +19,7 @@ from cepheid.automata.automaton import Automaton
 from cepheid.automata.construct import chain, either, fitted, plus
 from cepheid.automata.fragment import Fragment, States
 from cepheid.automata.guards import GuardBits
-from cepheid.automata.liveness import GuardedMove, kept_of, live_registers
+from cepheid.automata.liveness import GuardedMove, live_registers
 from cepheid.automata.products import hide_fragment, product
 from cepheid.automata.regions import asked
 from cepheid.automata.registers import Before, Renumbering, Store, substituted
@@ -86,22 +86,17 @@ def _made_of(automata: Sequence[Automaton], combine: Callable[[States, Sequence[
         check_invariants(automaton)
     alphabet, places = _together([automaton.alphabet for automaton in automata])
     guards, states = GuardBits(alphabet), States()
-    parts, registers, correlations = [], 0, 0
+    parts, registers = [], 0
     for automaton, bits in zip(automata, places, strict=True):
-        numbers = Renumbering(_shifted(automaton.alphabet.registers, registers), _shifted(automaton.alphabet.correlations, correlations))
+        numbers = Renumbering({number: number + registers for number in range(len(automaton.alphabet.registers))})
         moves = tuple(_moves(automaton, guards, bits, numbers, states.states))
         finals = frozenset(state + states.states for state in automaton.finals)
         parts.append(Fragment(automaton.initial + states.states, finals, moves))
         states.states += automaton.states
         registers += len(automaton.alphabet.registers)
-        correlations += len(automaton.alphabet.correlations)
     whole = combine(states, parts)
     names = (name for automaton in automata for name in automaton.alphabet.names)
     return trim(Automaton(states.states, whole.initial, whole.finals, order(whole.moves), fitted(guards.finished(names))))
-
-
-def _shifted(numbered: Sequence[object], first: int) -> Mapping[int, int]:
-    return {number: number + first for number in range(len(numbered))}
 
 
 def _moves(automaton: Automaton, guards: GuardBits, bits: Mapping[int, int], numbers: Renumbering, first: int) -> Iterator[Transition]:
@@ -116,7 +111,7 @@ def _moves(automaton: Automaton, guards: GuardBits, bits: Mapping[int, int], num
         if literals is None:
             continue
         stores = dict.fromkeys(live[move.target]) if move.source == automaton.initial else {}
-        stores |= {store.register: kept_of(substituted(store.term, before)) for store in move.writes}
+        stores |= {store.register: substituted(store.term, before) for store in move.writes}
         placed = Transition(
             move.source + first,
             move.target + first,
@@ -152,5 +147,4 @@ def _together(alphabets: Sequence[Alphabet]) -> tuple[Alphabet, list[dict[int, i
                 dataclasses.replace(move, requires=_mask(move.requires, bits), forbids=_mask(move.forbids, bits)) for move in tracker.moves
             )
             trackers.append(Tracker(first, tracker.states, tuple(moves), tracker.ahead))
-    correlations = tuple(correlation for alphabet in alphabets for correlation in alphabet.correlations)
-    return Alphabet(tuple(predicates), tuple(trackers), correlations=correlations), places
+    return Alphabet(tuple(predicates), tuple(trackers)), places

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cepheid.automata.automaton import Automaton
 from cepheid.automata.guards import GuardBits
-from cepheid.automata.liveness import GuardedMove, kept_of, live_registers
+from cepheid.automata.liveness import GuardedMove, live_registers
 from cepheid.automata.regions import asked
 from cepheid.automata.registers import Before, Store, substituted
 from cepheid.automata.transform import MAX_DETERMINISTIC_STATES, cubes
@@ -111,7 +111,7 @@ class _Windowed:
 
     def after(self, move: Transition, held: Mapping[int, Term]) -> dict[int, Term]:
         """What each register that is read later holds after a transition; held: what registers held before, without those that hold nothing."""
-        stored = {store.register: kept_of(substituted(store.term, held.get)) for store in move.writes}
+        stored = {store.register: substituted(store.term, held.get) for store in move.writes}
         found = {register: stored[register] if register in stored else held.get(register) for register in sorted(self.live[move.target])}
         return {register: term for register, term in found.items() if term is not None}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.automata.registers import Compares, Computes, Elapsed, Gathered, Holds, Kept, Now, reads, terms, wholes
+from cepheid.automata.registers import Compares, Computes, Elapsed, Gathered, Now, reads, wholes
 from cepheid.engine.letters.values import INTEGERS, evaluate, literal, of_halves
 from cepheid.logical.folding import COMPARISONS
 from cepheid.logical.plan import Index
@@ -20,9 +20,8 @@ from cepheid.logical.types import type_of
 from cepheid.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from cepheid.automata.correlation import Correlation, KeptEvents
     from cepheid.automata.regions import Region
     from cepheid.automata.registers import Term, Test
     from cepheid.engine.letters.encoded import Values
@@ -40,9 +39,8 @@ MOST_NUMBERED = 1 << 16
 class Facts:
     """The tests of events alone, each with a bit; bits: those that letters have without them."""
 
-    def __init__(self, bits: int, correlations: Sequence[Correlation]) -> None:
+    def __init__(self, bits: int) -> None:
         self._bits = bits
-        self._correlations = correlations
         self._tests: dict[Test, int] = {}
         self._numbers: dict[bytes, int] = {}
         self._numbered: list[tuple[int, int]] = []
@@ -53,7 +51,7 @@ class Facts:
 
     def fresh(self) -> Facts:
         """The same tests, for another stream."""
-        other = Facts(self._bits, self._correlations)
+        other = Facts(self._bits)
         other._tests = self._tests
         return other
 
@@ -72,14 +70,11 @@ class Facts:
         """Whether what has numbers is to be forgotten."""
         return len(self._numbered) > MOST_NUMBERED
 
-    def know(self, region: Region) -> bool:
-        """Give what a region asks of the event alone its bits; false where that gathers values of one event."""
+    def know(self, region: Region) -> None:
+        """Give what a region asks of the event alone its bits."""
         for test, _ in region.literals:
             if not reads(test):
                 self._tests.setdefault(test, len(self._tests))
-                if any(isinstance(term, Gathered) and term.before is not None for term in terms(test)):
-                    return False
-        return True
 
     def agree(self, region: Region, facts: int) -> bool:
         """Whether events with these bits can be in a region."""
@@ -88,9 +83,7 @@ class Facts:
     def joined(self, letters: Array, values: Values, words: Callable[[Expression], Array]) -> Array:
         """Letters with the bits of each event (uint64); words: gives those by which a value is compared. O(events), for each test."""
         found = letters.astype(np.uint64)
-        truths = [
-            _held(test, values, words) if isinstance(test, Compares | Elapsed) else self._computed(test, values) for test in self._tests
-        ]
+        truths = [_held(test, values, words) if isinstance(test, Compares | Elapsed) else _computed(test, values) for test in self._tests]
         if self._fits:
             for bit, truth in enumerate(truths, self._bits):
                 found |= truth.astype(np.uint64) << np.uint64(bit)
@@ -114,26 +107,6 @@ class Facts:
         """Forget what has numbers."""
         self._numbers.clear()
         self._numbered.clear()
-
-    def _computed(self, test: Test, values: Values) -> Array:
-        """Whether a condition over one event holds, for every choice that a correlation makes of it; a leaf that a choice lacks is NULL."""
-        match test:
-            case Computes(condition=condition, operands=operands):
-                choices: list[dict[Expression, Any]] = [{value: _value(term) for value, term in operands}]
-            case Holds(kept=kept):
-                condition = self._correlations[kept.correlation].condition
-                choices, _ = self._after(kept)
-            case _:
-                raise TypeError(test)
-        found: Array = np.ones(len(values), np.bool_)
-        for choice in choices:
-            found &= evaluate(condition, _OneEvent(choice, values)).truth()
-        return found
-
-    def _after(self, kept: Kept) -> tuple[list[dict[Expression, Any]], KeptEvents]:
-        """See `Correlation.after`; the values are expressions, for there is one event."""
-        before = self._after(kept.before)[1] if isinstance(kept.before, Kept) else None
-        return self._correlations[kept.correlation].after(before, kept.actions, lambda value: value)
 
 
 @record
@@ -162,9 +135,16 @@ class _OneEvent:
         return self.field(time)
 
 
+def _computed(test: Test, values: Values) -> Array:
+    """Whether a condition over one event holds."""
+    assert isinstance(test, Computes)
+    own = _OneEvent({value: _value(term) for value, term in test.operands}, values)
+    return np.broadcast_to(evaluate(test.condition, own).truth(), (len(values),))
+
+
 def _value(term: Term) -> Expression:
-    """The value that a term is of an event alone; a set of one is as good as this."""
-    assert isinstance(term, Now | Gathered)
+    """The value that a term is of an event alone; a set of one is as good as this. What is gathered before it is of earlier events."""
+    assert isinstance(term, Now) or (isinstance(term, Gathered) and term.before is None)
     return term.value
 
 

@@ -115,7 +115,7 @@ class _Question:
     def answers(self, rows: Array, texts: Texts, numbers: Callable[[Array], Array] | None) -> Array:
         """The answers for some rows: of each its values, and the bits of those that are NULL, first. numbers: as for `Memo.answer`."""
         layout = self._layout
-        words = np.ascontiguousarray(rows[:, : layout.width])
+        words = rows[:, : layout.width].copy()
         if numbers is not None:
             for text in layout.texts:
                 place, (null, bit) = layout.places[text].start, layout.null_bits[text]

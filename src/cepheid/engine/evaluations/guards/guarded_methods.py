@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cepheid.automata.computing import steps
 from cepheid.automata.program import ChoiceProgram, Program
 from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Before, Compares, Computes, Gathered, Holds, Joined, Kept, reads, test_text
+from cepheid.automata.registers import Before, Compares, Computes, Gathered, Joined, reads, test_text
 from cepheid.automata.transform import reached
 from cepheid.engine.evaluations.guards.guarded_choice_run import is_last
 from cepheid.engine.evaluations.guards.guarded_memo import MOST_ROWS
@@ -22,14 +22,12 @@ from cepheid.engine.evaluations.uncompiled.guarded_indexes import AGE, ALL, GROU
 from cepheid.engine.evaluations.uncompiled.guarded_maximal import MAXIMAL_LIMIT
 from cepheid.engine.evaluations.uncompiled.guarded_output import DISTINCT_LIMIT
 from cepheid.language.syntax import Strategy, TimeModel
-from cepheid.logical.describe import describe_expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cepheid.automata.automaton import Negated, Part
     from cepheid.automata.regions import Macro
-    from cepheid.automata.registers import Test
     from cepheid.engine.evaluations.base import AnyEvaluation
     from cepheid.engine.evaluations.method import Task
 
@@ -341,7 +339,7 @@ class _Asked:
         self.sets |= any(source in reached({target}, edges + kept) for source, target in kept)
 
     def _look_at(self, regions: Regions, macro: Macro) -> list[tuple[Macro, bool]]:
-        """What one macro state asks; its moves, and whether these keep events of a correlation."""
+        """What one macro state asks; its moves, and whether these keep sets of choices."""
         moves = []
         try:
             for region in regions_of(regions, macro):
@@ -357,7 +355,7 @@ class _Asked:
                 elif macro is not regions.initial:
                     plural = regions.several(macro) if self._compiled else regions.plural(macro)
                     self._ask(Question(region, plural=plural), self._names(macro), plural if self._compiled else frozenset())
-                moves += [(target, any(isinstance(term, Kept | Joined) for term in region.made)) for target, _ in region.targets]
+                moves += [(target, any(isinstance(term, Joined) for term in region.made)) for target, _ in region.targets]
                 self.sets |= bool(region.targets) and any(isinstance(term, Gathered) and term.how == "set" for term in region.made)
         except UnknownError:
             self.complete = False
@@ -390,9 +388,4 @@ class _Asked:
                 answer = ASKED if any(step.question is not None for step in steps(test.condition)) else COMPUTED
             else:
                 answer = AMONG if reads(test) & sets else self._answers[ALL if hashed else shape.kind]
-            self.answers.setdefault(f"{self._text(test, names)}: {answer}")
-
-    def _text(self, test: Test, names: Sequence[str]) -> str:
-        if isinstance(test, Holds):
-            return describe_expression(self._alphabet.correlations[test.kept.correlation].condition)
-        return test_text(test, names)
+            self.answers.setdefault(f"{test_text(test, names)}: {answer}")

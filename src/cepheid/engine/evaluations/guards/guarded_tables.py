@@ -26,6 +26,7 @@ from cepheid.engine.evaluations.guards.guarded_memo import MEMO
 from cepheid.engine.evaluations.uncompiled.guarded_indexes import ALL, ORDER, Question
 from cepheid.engine.letters.encoded import is_interned, ordered_bits
 from cepheid.engine.letters.values import plain_constant
+from cepheid.errors import LimitError
 from cepheid.logical.plan import Apply, Derived, Index, Literal, Time, walk
 from cepheid.logical.types import FLIPPED, NEGATED, is_two_words, type_of
 from cepheid.records import record
@@ -376,7 +377,7 @@ class GuardTables:
         shared: see `Regions`; None where there is too much, and less would share.
         """
         self.regions = Regions(self.program.automaton, shared)
-        self.facts = Facts(self.program.bits, self.program.automaton.alphabet.correlations)
+        self.facts = Facts(self.program.bits)
         self.questions = {}
         self.passes, looked_at = False, 0
         looked: dict[Macro, list[tuple[Move, Ask]]] = {}
@@ -428,8 +429,7 @@ class GuardTables:
         """What a region asks; None where nothing can be such."""
         if region.label is not None and region.label >= UNMARKED:
             raise UnknownError("it has too many labels")
-        if not self.facts.know(region):
-            raise UnknownError("values of one event are gathered twice")
+        self.facts.know(region)
         several = self.regions.several(macro)
         question = Question(region, plural=several)
         tests = _tests(question, several, self.regions.plural(macro), self.questions)
@@ -695,17 +695,18 @@ def _values(region: Region, places: tuple[int, ...], ask: Ask | None, several: f
                 yield how, slot, value
             case Gathered(how="set", before=None, value=value):
                 yield "one", 0, value
-            case Gathered():
-                raise UnknownError("values of one event are gathered twice")
             case Joined(before=None | Before() as before, products=products):
                 parts = [
                     [_part(part, equal, several) for part in product if not isinstance(part, Each) or part.width] for product in products
                 ]
                 if _width(parts[0]) > MOST_VALUES:
-                    raise UnknownError(f"a condition asks for more than {MOST_VALUES} values of events that are kept together")
+                    raise LimitError(
+                        f"a condition needs {_width(parts[0])} values of events that are kept together, and the limit is {MOST_VALUES} (MOST_VALUES)",
+                        help="compute parts of it that speak of one event in columns of the events",
+                    )
                 yield Union(before.register if isinstance(before, Before) else -1, tuple(map(tuple, parts)))
-            case _:
-                raise UnknownError("a condition keeps the values of several events")
+            case term:  # an event puts one value at most into what `comparisons` and `choices` gather, so that is of earlier ones
+                raise TypeError(term)
 
 
 def _part(part: Term, equal: Mapping[int, Expression], several: frozenset[int]) -> Expression | tuple[int, int]:
@@ -753,11 +754,12 @@ def _reached(
 
 
 def _sets(written: Mapping[tuple[Macro, int], set[Source]], macros: Sequence[Macro], regions: Regions) -> list[list[int]]:
-    """The slots of each macro state that hold sets. Raises UnknownError where one may hold a value or a set."""
+    """The slots of each macro state that hold sets."""
     sets = _reached(written, macros, lambda source: isinstance(source, Put))
     values = _reached(written, macros, lambda source: not isinstance(source, Put | tuple))
-    if sets != [sorted(regions.several(macro)) for macro in macros] or any(map(set.intersection, map(set, sets), map(set, values))):
-        raise UnknownError("a register may hold a value or a set of them")
+    # A register is written by sets alone, or by none (`liveness.without_sets_of_one`), or it is a copy of one; and what is written alike is one slot.
+    assert sets == [sorted(regions.several(macro)) for macro in macros]
+    assert not any(map(set.intersection, map(set, sets), map(set, values)))
     return sets
 
 
@@ -835,8 +837,8 @@ def _tests(
                 found.append(Test(slot, AMONG | (0 if truth else OUTSIDE), now, 0, 0))
             case Computes(condition=condition, operands=operands), truth:
                 found.append(_computed(condition, dict(operands), several, questions, truth=truth))
-            case _:
-                raise UnknownError("several events are compared at once")
+            case other:  # a set is gathered for != alone (`comparisons.GATHERED`), or for what computes
+                raise TypeError(other)
     for (slot, now), intervals in ages.items():
         # What begins earlier may begin before what is kept.
         spans = _ages(intervals, 0 if isinstance(now, Time | Index) else -MOST)
@@ -890,7 +892,10 @@ def _computed(
         program += [OPERATIONS.index(step.operator) | flags | SOURCES.index(source) << SOURCE_BITS, number]
     now, *more = own
     if len(sets) > MOST_SETS:
-        raise UnknownError(f"a condition asks for choices from more than {MOST_SETS} sets")
+        raise LimitError(
+            f"a condition speaks of {len(sets)} variables that have several events each, and the limit is {MOST_SETS} (MOST_SETS)",
+            help="split it into conditions over fewer variables, joined by AND, or let patterns have one event of each",
+        )
     flags = COMPUTED | (AMONG if sets else 0) | (0 if truth else OUTSIDE)
     behind = (len(sets), *(slot for _, slot in sets.values())) if sets else ()
     return Test(0, flags, now, 0, 0, (*program, *behind), tuple(more))

@@ -97,7 +97,7 @@ class Guarded(Keeping):
         self.regions = Regions(program.automaton)
         self.steps = Steps()
         self.store: Partitions = Partitions()
-        self.evaluator = Evaluator(program.automaton.alphabet.correlations)
+        self.evaluator = Evaluator()
         self._questions: dict[Region, Question] = {}
         self._masks: dict[int, int | None] = {}
         self.parts = parts_of(program.automaton, self.window)

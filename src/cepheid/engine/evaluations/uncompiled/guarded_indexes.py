@@ -11,7 +11,7 @@ of a hash, and one kind of index below:
 |                                  | else, with one bound, sorted runs; else group by group      | O(log n) melds; O(groups) | O(log n) melds      |
 | one comparison but `=`           | ring with a tree, while keys rise: stretch with a test;     | O(log n) integers         | O(1) amortized      |
 |                                  | else sorted runs with the unions of their ends              | O(log n) melds            | O(log n) melds      |
-| anything else                    | group by group; a condition between events for all at once  | O(groups)                 | O(1)                |
+| anything else                    | group by group                                              | O(groups)                 | O(1)                |
 
 What the new values are made of is carried: below the hash there is one index for each tuple of carried values alive, but for the last row.
 """
@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Joined, reads
-from cepheid.engine.evaluations.uncompiled.guarded_correlations import KeptColumns
+from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Joined, reads
 from cepheid.engine.evaluations.uncompiled.guarded_graph import PASSES, Node, Ring, Stretch, Tree, meld, united
 from cepheid.logical.plan import Index, Time
 from cepheid.logical.types import NEGATED
@@ -33,9 +32,7 @@ from cepheid.records import record
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cepheid.automata.correlation import Variable
     from cepheid.automata.regions import Literal, Macro, Region
-    from cepheid.automata.registers import Kept
     from cepheid.engine.evaluations.uncompiled.guarded_graph import Steps
     from cepheid.engine.evaluations.uncompiled.guarded_values import Evaluator, Value
     from cepheid.logical.plan import Expression, Interval
@@ -414,16 +411,12 @@ class Ordered:
 
 
 class Groups:
-    """Entries by all of their values, for questions that no other index answers: each group is asked. O(groups); insert O(1).
-
-    A condition between events is evaluated once for all groups (`guarded_correlations.KeptColumns`), if it is asked of events of one variable.
-    """
+    """Entries by all of their values, for questions that no other index answers: each group is asked. O(groups); insert O(1)."""
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
         self._places: dict[tuple[Value, ...], int] = {}
         self._nodes: list[Node] = []
-        self._columns: dict[Kept, KeptColumns] = {}
 
     def insert(self, values: tuple[Value, ...], node: Node) -> None:
         """Add an entry."""
@@ -431,8 +424,6 @@ class Groups:
         place = self._places.setdefault(values, len(self._nodes))
         if place == len(self._nodes):
             self._nodes.append(node)
-            for kept, columns in self._columns.items():
-                columns.add(_kept_by(kept, values))
             return
         union = meld(self._nodes[place], node, self._steps)
         assert union is not None
@@ -442,30 +433,9 @@ class Groups:
         """The groups that pass, each with its partial matches."""
         groups = list(self._places)
         self._steps.index += len(groups)
-        passes: Array = np.array([node.key[0] >= low for node in self._nodes], np.bool_)
-        rest = []
-        for test, truth in question.rest:
-            own = event.correlations[test.kept.correlation].alone(test.kept.actions) if isinstance(test, Holds) else None
-            if isinstance(test, Holds) and own is not None and isinstance(test.kept.before, Before):
-                passes &= self._held(test, own, event, groups) == truth
-            else:
-                rest.append((test, truth))
-        for place in np.flatnonzero(passes).tolist():
-            if all(event.holds(test, groups[place]) == truth for test, truth in rest):
-                yield groups[place], self._nodes[place]
-
-    def _held(self, test: Holds, own: Variable, event: Evaluator, groups: Sequence[tuple[Value, ...]]) -> Array:
-        columns = self._columns.get(test.kept)
-        if columns is None:
-            columns = self._columns[test.kept] = KeptColumns(event.correlations[test.kept.correlation], own)
-            for values in groups:
-                columns.add(_kept_by(test.kept, values))
-        return columns.hold(event.now, lambda group: event.holds(test, groups[group]))
-
-
-def _kept_by(kept: Kept, values: tuple[Value, ...]) -> Value:
-    assert isinstance(kept.before, Before)
-    return values[kept.before.register]
+        for group, node in zip(groups, list(self._nodes), strict=True):
+            if node.key[0] >= low and all(event.holds(test, group) == truth for test, truth in question.rest):
+                yield group, node
 
 
 Bucket = Plain | Ages | Ordered | Groups

@@ -1,7 +1,7 @@
 """What guards read: the values of an event, terms over slots, and tests. The one place that knows how values come with events.
 
 A value is a Python value that compares with others of its expression: bool, int (times and dates too), float, Decimal or str; None is NULL. What a
-`set` gathers is `Several` values. What a correlation keeps is a `KeptEvents`.
+`set` gathers is `Several` values.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.automata.correlation import KeptEvents
-from cepheid.automata.registers import Before, Compares, Computes, Each, Elapsed, Gathered, Holds, Joined, Kept, Now, Test, combinations
-from cepheid.engine.evaluations.uncompiled.guarded_correlations import completed, hold
+from cepheid.automata.registers import Before, Compares, Computes, Each, Elapsed, Gathered, Joined, Now, Test, combinations
 from cepheid.engine.letters.values import plain_constant
 from cepheid.logical.folding import COMPARISONS, FOLDED
 from cepheid.logical.plan import Apply, Derived, Index, Literal, Time
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
     from cepheid.automata.alphabet import Alphabet
     from cepheid.automata.automaton import Automaton
-    from cepheid.automata.correlation import Correlation
     from cepheid.automata.registers import Term
     from cepheid.engine.evaluations.events import Events
     from cepheid.logical.plan import Expression
@@ -44,11 +41,7 @@ class Several(tuple[Value, ...]):
 
 def is_several(value: Value) -> bool:
     """Whether what a slot holds is of more than one event of a variable."""
-    return (
-        len(value) > 1
-        if isinstance(value, Several)
-        else isinstance(value, tuple) and any(len(own) > 1 for _, own in KeptEvents(*value).events)
-    )
+    return isinstance(value, Several) and len(value) > 1
 
 
 class Reader:
@@ -74,10 +67,9 @@ class Reader:
 class Evaluator:
     """Terms and tests at one event after the other. now: the values of the event that is looked at, set anew for each batch."""
 
-    __slots__ = ("correlations", "now")
+    __slots__ = ("now",)
 
-    def __init__(self, correlations: Sequence[Correlation]) -> None:
-        self.correlations = correlations
+    def __init__(self) -> None:
         self.now: Callable[[Expression], Value] = _no_event
 
     def value(self, term: Term | None, slots: Mapping[int, Value] | Sequence[Value]) -> Value:
@@ -95,8 +87,6 @@ class Evaluator:
                 for product in products:
                     rows |= {tuple(itertools.chain(*each)) for each in itertools.product(*(self.rows(part, slots) for part in product))}
                 return several(rows)
-            case Kept():
-                return completed(self.correlations[term.correlation], term, self.value(term.before, slots), self.now)[1]
         return None
 
     def rows(self, term: Term, slots: Mapping[int, Value] | Sequence[Value]) -> list[tuple[Value, ...]]:
@@ -116,9 +106,6 @@ class Evaluator:
                 return first is not None and last is not None and last - first in interval
             case Computes(condition=condition, operands=operands):
                 return all(_computed(condition, known) for known in combinations(operands, lambda term: self.rows(term, slots)))
-            case Holds(kept=kept):
-                correlation = self.correlations[kept.correlation]
-                return hold(correlation, completed(correlation, kept, self.value(kept.before, slots), self.now)[0])
         raise TypeError(test)
 
 
@@ -218,7 +205,6 @@ class Contents:
 
     def __init__(self, automaton: Automaton) -> None:
         self._terms: dict[int, set[Term]] = {register: set() for register in range(len(automaton.alphabet.registers))}
-        self._correlations = automaton.alphabet.correlations
         copied: list[tuple[int, int]] = []
         for move in automaton.transitions:
             for store in move.writes:
@@ -246,8 +232,6 @@ class Contents:
                 return value is None or _is_value(expression, value)
             case Now(value=expression):
                 return _is_value(expression, value)
-            case Kept(correlation=number):
-                return _is_kept(self._correlations[number], value)
         return False
 
     def _fields(self, part: Term) -> tuple[Expression, ...]:
@@ -260,32 +244,6 @@ class Contents:
             case Joined(products=products):
                 return tuple(field for own in products[0] for field in self._fields(own))
         return ()
-
-
-def _is_kept(correlation: Correlation, value: Any) -> bool:
-    """Whether a value is the `KeptEvents` of a condition."""
-
-    def pairs(part: Any) -> bool:
-        return isinstance(part, frozenset) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in part)
-
-    def is_event(variable: Any, values: Any) -> bool:
-        leaves = correlation.leaves(variable)
-        return (
-            variable in correlation.variables
-            and isinstance(values, tuple)
-            and len(values) == len(leaves)
-            and all(_is_value(leaf, each) for leaf, each in zip(leaves, values, strict=True))
-        )
-
-    def is_choice(choice: Any) -> bool:
-        return pairs(choice) and all(is_event(*pair) for pair in choice)
-
-    if not isinstance(value, tuple) or isinstance(value, Several) or len(value) != len(KeptEvents._fields) or not all(map(pairs, value)):
-        return False
-    events, choices, upcoming = value
-    return all(
-        isinstance(some, frozenset) and all(is_event(variable, each) for each in some) for variable, some in events | upcoming
-    ) and all(level in range(correlation.top) and isinstance(some, frozenset) and all(map(is_choice, some)) for level, some in choices)
 
 
 def _is_value(expression: Expression, value: Value) -> bool:
