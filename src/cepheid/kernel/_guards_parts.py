@@ -196,6 +196,7 @@ def is_copy(S: cython.longlong[::1], words: cython.longlong[::1], w: cython.Py_s
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(-9, check=False)
 def put_node(
@@ -622,6 +623,8 @@ def restrict(
     rule: cython.longlong = chosen[HEAD_WIDTH * part + H_RULE]
     times: cython.Py_ssize_t = support + 3 if rule != 1 else -1
     since: cython.longlong = chosen[support + 3] if rule != 0 else 0
+    reads: cython.int = 1
+    edge: cython.Py_ssize_t = root
     count: cython.Py_ssize_t = 1 + (LEVEL_WIDTH + 2 * S[S_TESTS]) // PART_WIDTH
     popped: cython.Py_ssize_t = count - 1
     last: cython.longlong = 0
@@ -633,42 +636,9 @@ def restrict(
         return -2
     nodes[root - 1] = root - 1
     nodes[root] = 0
-    count = find_nodes(
-        S,
-        words,
-        forms,
-        chosen,
-        places,
-        nodes,
-        queue,
-        data,
-        mask,
-        head,
-        low,
-        since,
-        n,
-        f,
-        bounds,
-        part,
-        times,
-        left,
-        count,
-        base,
-        popped,
-        root,
-    )
-    while count > 0 and count - 1 > popped:
-        k = queue[3 * base + 1]
-        pop(queue, base, count - 1 - popped)
-        popped += 1
-        x = PART_WIDTH * k
-        nodes[x + P_BEFORE] = last
-        nodes[x + P_RANK] = popped
-        last = k
-        if nodes[x + P_LEFT] < 0:
-            continue
-        w = data + (nodes[x + P_CELL] & mask) * width
-        if (said_of(S, words, places, w, 1 + part) & PART_BEGINS) == 0:
+    while True:
+        # PERF: one call, so that the compiler puts the function here: an array costs as much as 26 numbers to pass.
+        if reads != 0:
             count = find_nodes(
                 S,
                 words,
@@ -682,17 +652,39 @@ def restrict(
                 head,
                 low,
                 since,
-                words[w + C_CHILD],
-                S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS),
-                w + C_BOUNDS,
+                n,
+                f,
+                bounds,
                 part,
                 times,
-                nodes[x + P_LEFT],
+                left,
                 count,
                 base,
                 popped,
-                x + P_EDGES,
+                edge,
             )
+        if count < 0:
+            return -2
+        if count - 1 == popped:
+            break
+        k = queue[3 * base + 1]
+        pop(queue, base, count - 1 - popped)
+        popped += 1
+        x = PART_WIDTH * k
+        nodes[x + P_BEFORE] = last
+        nodes[x + P_RANK] = popped
+        last = k
+        reads = 0
+        if nodes[x + P_LEFT] < 0:
+            continue
+        w = data + (nodes[x + P_CELL] & mask) * width
+        if (said_of(S, words, places, w, 1 + part) & PART_BEGINS) == 0:
+            reads = 1
+            n = words[w + C_CHILD]
+            f = S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS)
+            bounds = w + C_BOUNDS
+            left = nodes[x + P_LEFT]
+            edge = x + P_EDGES
         elif rule == 0:
             nodes[x + P_START] = words[w + C_START]
         else:
@@ -718,25 +710,25 @@ def restrict(
                 base,
                 popped,
             )
-    if count < 0:
-        return -2
     chain = 3 * (base + count + 1)
     queue[chain] = 0
     k = last
-    while k != 0:
+    while True:
         x = PART_WIDTH * k
-        if nodes[x + P_EDGES] != 0:
-            m = copy_chain(S, words, forms, shapes, chosen, places, nodes, queue, data, mask, x + P_EDGES, part, base, chain, m, most)
+        edge = x + P_EDGES if k != 0 else root
+        if k == 0 or nodes[edge] != 0:
+            m = copy_chain(S, words, forms, shapes, chosen, places, nodes, queue, data, mask, edge, part, base, chain, m, most)
             if m < 0:
                 return -1
-            if queue[chain + 1] >= 0:
-                w = data + (nodes[x + P_CELL] & mask) * width
-                nodes[x + P_CHILD] = queue[chain + 1]
-                nodes[x + P_START] = words[data + (queue[chain + 1] & mask) * width + C_START]
-                if nodes[x + P_START] > words[w + C_START]:  # any of the events may say where it begins
-                    nodes[x + P_START] = words[w + C_START]
+        if k == 0:
+            break
+        if nodes[edge] != 0 and queue[chain + 1] >= 0:
+            w = data + (nodes[x + P_CELL] & mask) * width
+            nodes[x + P_CHILD] = queue[chain + 1]
+            nodes[x + P_START] = words[data + (queue[chain + 1] & mask) * width + C_START]
+            if nodes[x + P_START] > words[w + C_START]:  # any of the events may say where it begins
+                nodes[x + P_START] = words[w + C_START]
         k = nodes[x + P_BEFORE]
-    m = copy_chain(S, words, forms, shapes, chosen, places, nodes, queue, data, mask, root, part, base, chain, m, most)
     nodes[root] = queue[chain + 1]
     return m
 

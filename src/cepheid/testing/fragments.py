@@ -41,6 +41,7 @@ FRAGMENTS: Mapping[str, QueryFragment] = MappingProxyType(
         "values carried over events": generators.CARRYING,
         "order of texts and long decimals": generators.ORDERED,
         "strategies around guards": CHOOSING,
+        "strategies inside each other": generators.CHOOSING_INSIDE,
         "negation around guards": generators.CONTRADICTING,
         "THEN around guards": generators.SUCCEEDING_GUARDED,
         "HAVING around guards": generators.JUDGING_GUARDED,

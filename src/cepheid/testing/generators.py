@@ -288,6 +288,16 @@ CHOOSING = dataclasses.replace(COMPARING, operators=(*COMPARING.operators, ("sel
 CONTRADICTING = dataclasses.replace(CHOOSING, operators=(*CHOOSING.operators, ("conjunction", 4), ("unless", 4), ("without", 5)))
 """The same with conjunction and negation, of and around patterns that compare events."""
 
+CHOOSING_INSIDE = dataclasses.replace(
+    CONTRADICTING,
+    operators=(*CONTRADICTING.operators, ("select", 12), ("then", 8), ("project", 3), ("both", 3)),
+    nested=("NXT", "LAST", "MAX"),
+    items=2,
+    strategies=("", "", "NXT", "LAST", "MAX"),
+    models=("ACTIVE_OFFICE", "COMPLETE_HISTORY"),
+)
+"""Strategies and THEN inside each other, in parts that have events in common, and around events that PROJECT hides."""
+
 CARRYING = dataclasses.replace(
     COMPARING,
     operators=(("carried", 12), ("sequence", 2), ("either", 2), ("iterate", 1), ("filter", 2), ("select", 1), ("project", 1), ("named", 1)),

@@ -94,7 +94,9 @@ class _Guards(Method):
         unknown = self.uncompiled(terms)
         asked = _Asked(terms.program, compiled=unknown is None)
         lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region", *([SETS] if asked.sets else [])]
-        lines += [_choice_in(part, compiled=unknown is None) for part in terms.program.automaton.parts]
+        parts = terms.program.automaton.parts
+        loose = GuardTables(terms.program).loose if unknown is None else [0] * len(parts)
+        lines += [_choice_in(part, compiled=unknown is None, loose=bool(beside)) for part, beside in zip(parts, loose, strict=True)]
         lines += map(_refused, terms.program.automaton.negated)
         if not asked.complete:
             lines.append(f"as far as {LOOKED_AT} macro states, and {MOST_COMBINED:,} combinations of conditions at each, show")
@@ -144,8 +146,8 @@ class _Guards(Method):
         return "output-linear, times O(log n) per event of a match"
 
 
-def _choice_in(part: Part, *, compiled: bool) -> str:
-    """What a choice inside the pattern costs."""
+def _choice_in(part: Part, *, compiled: bool, loose: bool) -> str:
+    """What a choice inside the pattern costs; loose: whether other events may stand beside what it keeps."""
     if part.is_next and not compiled:
         return f"at each time at which {part.text} ends: O(r s) to find what is next, r = marked events of its matches, s = their starts"
     if part.is_next:
@@ -156,8 +158,9 @@ def _choice_in(part: Part, *, compiled: bool) -> str:
         )
         return f"at each time at which {part.text} ends: {cost}, r = marked events of its matches that begin behind those that have ended before"
     steps = f"at most {MAXIMAL_LIMIT:,} steps of O(r)" if part.rule is Strategy.MAX else "O(r log n)"
-    kept = "O(log n) and a cell" if compiled else "O(r) bits"
-    return f"at each event that ends {part.text}: {steps} for its choice, and {kept} per event of what it keeps, r = marked events of its matches"
+    kept = "O(log n) and a cell per event of" if compiled else "O(r) bits per event of"
+    kept = "a cell for each event that is marked between those of" if loose else kept
+    return f"at each event that ends {part.text}: {steps} for its choice, and {kept} what it keeps, r = marked events of its matches"
 
 
 def _state_of(part: Part) -> str:
