@@ -170,10 +170,20 @@ OTHERS = {
     | {f"M_{name}": place for place, name in enumerate(("CELL", "NEXT", "CHAIN", "EDGES", "BASE", "SETS"))}
     | {
         name: getattr(guarded_tables, name)
-        for name in ("SAYS", "ENDS_PARTS", "BEGINS_NEXT", "PART_BEGINS", "PART_ENDS", "PART_SHOWN", "LOOSE_BETWEEN", "LOOSE_BEGIN")
+        for name in (
+            "SAYS",
+            "ENDS_PARTS",
+            "BEGINS_NEXT",
+            "PART_BEGINS",
+            "PART_ENDS",
+            "PART_SHOWN",
+            "PART_SAYS",
+            "LOOSE_BETWEEN",
+            "LOOSE_BEGIN",
+        )
     }
     | {f"P_{name}": place for place, name in enumerate(PART_NODE)}
-    | {"PART_WIDTH": len(PART_NODE)}
+    | {"PART_WIDTH": len(PART_NODE), "REACHED": 4}
     | {f"H_{name.upper()}": place for place, name in enumerate(guarded_parts_run.HEAD)}
     | {"HEAD_WIDTH": len(guarded_parts_run.HEAD)}
     | {f"E_{name}": place for place, name in enumerate(("STATE", "NEXT"))},

@@ -445,7 +445,7 @@ def _next(
     if chooses:
         assert isinstance(ask.now, plan.Derived)
         chosen = _Chosen(item, body, model, constructor.text(item), ask.now)
-        return *_chosen_next(constructor, chosen, ask, left, earlier=earlier), None, since
+        return *_chosen_next(constructor, chosen, ask, left), None, since
     anywhere = begins_anywhere(item)
     body = beginnings.asking(constructor, constructor.guards, body, tests if through else (*tests, ask), everywhere=anywhere)
     if through:
@@ -458,16 +458,15 @@ def _next(
     return left, body, None, stores | since
 
 
-def _chosen_next(constructor: Constructor, chosen: _Chosen, ask: Compares, left: Fragment, *, earlier: bool) -> tuple[Fragment, Fragment]:
+def _chosen_next(constructor: Constructor, chosen: _Chosen, ask: Compares, left: Fragment) -> tuple[Fragment, Fragment]:
     """Both sides of THEN under ACTIVE_OFFICE and COMPLETE_HISTORY, where the right one is chosen in the match graph (`Part`).
 
     The evaluation asks all at the end of the right side, and looks back to the end of the left side. A guard leaves out before what can be left out
-    when the right side begins: `ask`, whether another match of it has ended since then.
+    at the event of the right side that is read first: `ask`, whether another match of it has ended since then.
     """
     place = (len(constructor.chosen), PRECEDES)
     left = left.changed(lambda move: dataclasses.replace(move, parts=move.parts | {place}) if move.target in left.finals else move)
-    body = _placed(constructor, chosen)
-    return left, body if earlier else constructor.guards.asking_first(body, (ask,))
+    return left, constructor.guards.asking_first(_placed(constructor, chosen), (ask,))
 
 
 def _told(constructor: Constructor, ended: int, link: plan.Link, name: str) -> tuple[frozenset[Store], tuple[Test, ...]]:

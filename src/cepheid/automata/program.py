@@ -353,11 +353,13 @@ class ChoiceProgram(Program):
 class NextProgram(Program):
     """The right side of THEN by itself, for an evaluation that finds which of its matches may be next under ACTIVE_OFFICE and COMPLETE_HISTORY.
 
-    histories: whether the times of all their events are compared, else where they begin. ended: see `Part`.
+    histories: whether the times of all their events are compared, else where they begin. ended, earlier, everywhere: see `Part`.
     """
 
     histories: bool
     ended: Derived
+    earlier: bool
+    everywhere: bool
 
 
 def end_program(program: Program, *, variables: Iterable[str] | None, strategy: Strategy) -> EndProgram:

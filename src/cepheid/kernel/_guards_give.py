@@ -319,6 +319,7 @@ def give(
     S: cython.longlong[::1],
     words: cython.longlong[::1],
     forms: cython.const[cython.longlong][::1],
+    places: cython.const[cython.longlong][::1],
     levels: cython.longlong[::1],
     queue: cython.longlong[::1],
     counts: cython.ulonglong[::1],
@@ -345,7 +346,9 @@ def give(
     k: cython.Py_ssize_t = 0
     rc: cython.int = 0
     if S[S_COUNTING] == NEXT:
-        return give_next(S, words, forms, levels, queue, out_offsets, out_positions, out_labels, out_segments, line, b, segment, position)
+        return give_next(
+            S, words, forms, places, levels, queue, out_offsets, out_positions, out_labels, out_segments, line, b, segment, position
+        )
     if S[S_ENUMERATING] == COUNT:
         if w >= out_segments.shape[0] or at >= out_positions.shape[0]:
             return EXIT_OUTPUT

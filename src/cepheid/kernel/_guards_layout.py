@@ -77,6 +77,8 @@ FIELDS = (
     "several",  # ! 1: equal supports may have several names
     "says",  # ! number of the value of an event that says where it begins; -1: a match begins at its first event
     "histories",  # ! 1: of what may be next the times of all events are compared, 0: where it begins
+    "apart",  # ! 1: of what may be next each match that comes first is looked for by itself (see `_guards_next`); 0: all of a time at once
+    "begins",  # ! number of the value of an event that says where it begins, as what is next compares that; -1: where its time does
     "floor",  # ! number of the value of an event up to which nothing begins that counts; -1: there is none
     "passing",  # the greatest number of a cell that ends a match of the event at `row`, where matches are counted or chosen
     "layers",  # ! macro states that are entered by layers
@@ -90,9 +92,10 @@ FIELDS = (
 # words of a row and of a set; where the cells, the first ones of their events, the lengths of rows, the rows and the states of each cell stand; where
 # it is free; how many states there are, and places of their table), M_ of a state (its cell, the next state of this cell and of its place, its edges,
 # the cell that its sets are beside, these), E_ of an edge. PART_ bits of what `places` says of a label in a part, and of what its first column says,
-# P_ a word of a node of `_guards_parts`, H_ what stands first of each part in `chosen`, LOOSE_ bits of H_LOOSE. Words and limbs of a wide number
-# (`_guards_wide`). Of `_guards_memo`, Q_ where a number stands from the end of `forms` (whether something has no answer, where the next row goes,
-# words of one, places of the table, how far from the end the rows end, and where the table begins), A_ a word of a row.
+# P_ a word of a node of `_guards_parts`, REACHED words of a cell that `_guards_next` reaches, H_ what stands first of each part in `chosen`, LOOSE_
+# bits of H_LOOSE. Words and limbs of a wide number (`_guards_wide`). Of `_guards_memo`, Q_ where a number stands from the end of `forms` (whether
+# something has no answer, where the next row goes, words of one, places of the table, how far from the end the rows end, and where the table begins),
+# A_ a word of a row.
 if not cython.compiled:
     EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE = range(7)
     EXIT_COUNTS, EXIT_WIDE, EXIT_CHOOSE, EXIT_STEPS, EXIT_SETS, EXIT_GROUPS, EXIT_PART, EXIT_ASKED = range(7, 15)
@@ -104,7 +107,7 @@ if not cython.compiled:
     S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN, S_WALKED = range(30, 37)
     S_COUNTING, S_SAMPLE, S_SPREAD, S_SIZE, S_COUNTED, S_PLACES, S_TAG, S_TAGS, S_FIRST, S_PASSES, S_CARRIES = range(37, 48)
     S_STEPS, S_MOST_STEPS, S_FRESH, S_SETS_END, S_SETS_LIMIT, S_PARTS, S_COPIED, S_HIDDEN, S_SEVERAL, S_SAYS = range(48, 58)
-    S_HISTORIES, S_FLOOR, S_PASSING, S_LAYERS = range(58, 62)
+    S_HISTORIES, S_APART, S_BEGINS, S_FLOOR, S_PASSING, S_LAYERS = range(58, 64)
     B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
     C_POSITION, C_START, C_CHILD, C_REST, C_KIND, C_NULLS, C_BOUNDS = range(7)
     N_PREVIOUS, N_JUMP, N_BEST, N_FORM, N_ENDS = range(5)
@@ -141,8 +144,9 @@ if not cython.compiled:
     W_COUNT, W_SIZE, W_SETS, W_CELLS, W_FIRSTS, W_LENGTHS, W_ROWS, W_STATES, W_FREE, W_FOUND, W_PLACES, W_HEADER = range(12)
     M_CELL, M_NEXT, M_CHAIN, M_EDGES, M_BASE, M_SETS = range(6)
     E_STATE, E_NEXT, DROPPED = 0, 1, -1
-    PART_BEGINS, PART_ENDS, PART_SHOWN = 1, 2, 4
+    PART_BEGINS, PART_ENDS, PART_SHOWN, PART_SAYS = 1, 2, 4, 8
     SAYS, ENDS_PARTS, BEGINS_NEXT = 1, 2, 4
+    REACHED = 4
     P_CELL, P_EDGES, P_CHILD, P_START, P_LEFT, P_SAME, P_BEFORE, P_RANK, P_LOWER, P_UPPER, PART_WIDTH = range(11)
     H_AT, H_END, H_DONE, H_RULE, H_FLOOR, H_LOOSE, HEAD_WIDTH = range(7)
     LOOSE_BETWEEN, LOOSE_BEGIN = 1, 2

@@ -10,12 +10,18 @@ the first says where it begins; under ACTIVE_OFFICE its first and last one alone
 A run of q by itself gives the fronts (`give_next`). It counts with the first place of each time in the place of positions, so times are equal where
 they are. What begins at the floor or before it is gone: so each start is given at the ends of one time alone, and a partition keeps what is behind
 the floor. Under ACTIVE_OFFICE all cells that a trigger reaches are visited once, and where they begin is sorted: O(r log r). Under COMPLETE_HISTORY
-times are chosen from the last to the first, each the least one at which there is a cell from which a match goes on that begins behind the front
-before: O(r) for each time of each front.
+fronts are looked for APART: times are chosen from the last to the first, each the least one at which there is a cell from which a match goes on that
+begins behind the front before: O(r) for each time of each front.
 
 The run around goes back from an event that ends q to those that begin it, and reads what the fronts say (`_guards_parts`): under ACTIVE_OFFICE any
 cells, under COMPLETE_HISTORY those of the next time, or of the same one. Where q begins, the test of the guard that leaves out what p cannot go on
 with gets narrower bounds: the interval of the front. Where the cells that it tests are copies, these are gone through.
+
+Where q begins at the event that is read first, which a match has made, it begins at the time at which that one does: this is one more time of its
+history. That each event of q begins behind p then says that p has ended before q is read. Where any event of q may say where it begins, it begins at
+the least of these times, which is known once all are read. So fronts are looked for and read apart: of each cell that is reached we know the least
+and the greatest of the times at which matches may begin that go on from it (all between say nothing more), and a node of the walk back has whether
+one of its events has begun where the front does. Under ACTIVE_OFFICE no time counts but that one.
 """
 
 from __future__ import annotations
@@ -29,6 +35,7 @@ from cepheid.kernel._guards_count import is_shown
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import may_pass, passes, pop, push
 from cepheid.kernel._guards_memo import is_unanswered
+from cepheid.kernel._guards_parts import begin_of, said_of
 
 
 @cython.cfunc
@@ -47,13 +54,13 @@ def reach(
     node: where the cell has the number of its node.
     """
     k: cython.longlong = words[node]
-    if k >= 0 and k < count and levels[2 * k] == n:
+    if k >= 0 and k < count and levels[REACHED * k] == n:
         return count
-    if 2 * count + 2 > levels.shape[0]:
+    if REACHED * (count + 1) > levels.shape[0]:
         return -1
     words[node] = count
-    levels[2 * count] = n
-    levels[2 * count + 1] = 0
+    levels[REACHED * count] = n
+    levels[REACHED * count + 1] = 0
     return count + 1
 
 
@@ -109,10 +116,10 @@ def reach_below(
                     return -1
                 m = words[v + C_REST]
             k = words[w + own]
-            if free != 0 and k >= 0 and k < count and levels[2 * k] == n:
-                if ((levels[2 * k + 1] >> shape) & 1) != 0:
+            if free != 0 and k >= 0 and k < count and levels[REACHED * k] == n:
+                if ((levels[REACHED * k + 1] >> shape) & 1) != 0:
                     break
-                levels[2 * k + 1] |= one << shape
+                levels[REACHED * k + 1] |= one << shape
         n = words[w + node + N_PREVIOUS]
     return count
 
@@ -148,7 +155,7 @@ def find_starts(
                 return -1
     k = 0
     while k < count:
-        n = levels[2 * k]
+        n = levels[REACHED * k]
         w = data + (n & mask) * width
         if words[w + C_CHILD] >= 0:
             count = reach_below(S, words, forms, levels, data, mask, head, n, count)
@@ -157,9 +164,55 @@ def find_starts(
         else:
             if outputs + found > queue.shape[0] // 3 - PUSHED:
                 return -1
-            found = push(queue, outputs, found, -words[w + C_POSITION], n, CELL)
+            found = push(queue, outputs, found, -begin_of(S, words, w), n, CELL)
         k += 1
     return found
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def reach_by(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    places: cython.const[cython.longlong][::1],
+    levels: cython.longlong[::1],
+    w: cython.Py_ssize_t,
+    n: cython.longlong,
+    least: cython.longlong,
+    most: cython.longlong,
+    count: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """As `reach`, of the cell n, whose words begin at w, with where matches may begin that go on from it: the least and the greatest place so far.
+
+    It is reached again where that is news.
+    """
+    own: cython.Py_ssize_t = w + C_BOUNDS + 2 * S[S_TESTS] + S[S_SLOTS] - 1
+    begin: cython.longlong = 0
+    k: cython.longlong = words[own]
+    if S[S_BEGINS] >= 0:
+        if words[w + C_CHILD] < 0 or (said_of(S, words, places, w, 0) & SAYS) != 0:
+            begin = words[own - 3]
+            if begin < S[S_LOW]:
+                return count
+            least = min(least, begin)
+            most = min(most, begin)
+    elif words[w + C_CHILD] < 0:
+        least = words[w + C_POSITION]
+        most = least
+    if k >= 0 and k < count and levels[REACHED * k] == n:
+        if levels[REACHED * k + 2] <= least and levels[REACHED * k + 3] >= most:
+            return count
+        least = min(least, levels[REACHED * k + 2])
+        most = max(most, levels[REACHED * k + 3])
+    if REACHED * (count + 1) > levels.shape[0]:
+        return -1
+    words[own] = count
+    levels[REACHED * count] = n
+    levels[REACHED * count + 2] = least
+    levels[REACHED * count + 3] = most
+    return count + 1
 
 
 @cython.cfunc
@@ -169,32 +222,34 @@ def least_below(
     S: cython.longlong[::1],
     words: cython.longlong[::1],
     forms: cython.const[cython.longlong][::1],
+    places: cython.const[cython.longlong][::1],
     levels: cython.longlong[::1],
     queue: cython.longlong[::1],
     data: cython.Py_ssize_t,
     mask: cython.longlong,
     head: cython.longlong,
-    n: cython.longlong,
+    k: cython.Py_ssize_t,
     time: cython.longlong,
     least: cython.Py_ssize_t,
     most: cython.Py_ssize_t,
     count: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Reach what the cell n goes on from at the same time, or with an event that does not count: how many have been reached then; -1 without room.
+    """Reach what the cell at place k goes on from at the same time, or where no time counts: how many cells have been reached then; -1 without room.
 
-    Of the others those of the least time stand at `least` of the queue, up to `most`: the time, how many they are, and these.
+    Of the others those of the least time stand at `least` of the queue, up to `most`: the time, how many they are, and these, each with where matches
+    may begin that go on from it.
     """
     width: cython.Py_ssize_t = S[S_WIDTH]
     values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
-    own: cython.Py_ssize_t = values + S[S_SLOTS] - 1
     low: cython.longlong = S[S_LOW]
-    w: cython.Py_ssize_t = data + (n & mask) * width
+    w: cython.Py_ssize_t = data + (levels[REACHED * k] & mask) * width
     at: cython.Py_ssize_t = w + C_BOUNDS
     f: cython.Py_ssize_t = S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS)
     node: cython.Py_ssize_t = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[f + F_SHAPE]
     v: cython.Py_ssize_t = 0
     m: cython.longlong = 0
-    n = words[w + C_CHILD]
+    x: cython.Py_ssize_t = 0
+    n: cython.longlong = words[w + C_CHILD]
     while n >= head:
         S[S_WALKED] += 1
         w = data + (n & mask) * width
@@ -208,8 +263,8 @@ def least_below(
             v = data + (m & mask) * width
             if words[v + C_START] < low:
                 break
-            if words[v + C_POSITION] == time or is_shown(words[v + C_KIND], S[S_HIDDEN]) == 0:
-                count = reach(words, levels, v + own, m, count)
+            if words[v + C_POSITION] == time or S[S_HISTORIES] == 0 or is_shown(words[v + C_KIND], S[S_HIDDEN]) == 0:
+                count = reach_by(S, words, places, levels, v, m, levels[REACHED * k + 2], levels[REACHED * k + 3], count)
                 if count < 0:
                     return -1
             else:
@@ -217,9 +272,12 @@ def least_below(
                     queue[least] = words[v + C_POSITION]
                     queue[least + 1] = 0
                 if words[v + C_POSITION] == queue[least]:
-                    if least + 2 + queue[least + 1] >= most:
+                    x = least + 2 + 3 * queue[least + 1]
+                    if x + 3 > most:
                         return -1
-                    queue[least + 2 + queue[least + 1]] = m
+                    queue[x] = m
+                    queue[x + 1] = levels[REACHED * k + 2]
+                    queue[x + 2] = levels[REACHED * k + 3]
                     queue[least + 1] += 1
             m = words[v + C_REST]
         n = words[w + node + N_PREVIOUS]
@@ -233,6 +291,7 @@ def least_history(
     S: cython.longlong[::1],
     words: cython.longlong[::1],
     forms: cython.const[cython.longlong][::1],
+    places: cython.const[cython.longlong][::1],
     levels: cython.longlong[::1],
     queue: cython.longlong[::1],
     data: cython.Py_ssize_t,
@@ -240,9 +299,11 @@ def least_history(
     head: cython.longlong,
     outputs: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Put to the end of the queue the times of the least history that is live: how many they are, 0 where there is none; -1 without room."""
+    """Put to the end of the queue the times of the match that comes first of those that begin at S[low] or later: how many; -1 without room.
+
+    0 where there is none. Under ACTIVE_OFFICE they are two: where it begins, and the last one.
+    """
     width: cython.Py_ssize_t = S[S_WIDTH]
-    own: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS] + S[S_SLOTS] - 1
     least: cython.Py_ssize_t = 3 * outputs
     last: cython.Py_ssize_t = queue.shape[0]
     length: cython.Py_ssize_t = 0
@@ -251,35 +312,44 @@ def least_history(
     w: cython.Py_ssize_t = 0
     n: cython.longlong = 0
     time: cython.longlong = 0
+    begin: cython.longlong = 0
     for k in range(outputs):
         n = queue[3 * k + 1]
         w = data + (n & mask) * width
         if words[w + C_START] >= S[S_LOW]:
             time = words[w + C_POSITION]
-            count = reach(words, levels, w + own, n, count)
+            count = reach_by(S, words, places, levels, w, n, time, time, count)
             if count < 0:
                 return -1
     while count > 0:
         length += 1
-        if least + 2 >= last - length:
+        if least + 2 >= last - length - 1:
             return -1
         queue[last - length] = time
         queue[least] = time
         queue[least + 1] = 0
+        begin = time + 1
         k = 0
         while k < count:
-            n = levels[2 * k]
+            n = levels[REACHED * k]
             if words[data + (n & mask) * width + C_CHILD] < 0:
-                return length
-            count = least_below(S, words, forms, levels, queue, data, mask, head, n, time, least, last - length, count)
-            if count < 0:
-                return -1
+                if levels[REACHED * k + 3] == time and S[S_HISTORIES] != 0:
+                    return length
+                begin = min(begin, levels[REACHED * k + 2])
+            else:
+                count = least_below(S, words, forms, places, levels, queue, data, mask, head, k, time, least, last - length - 1, count)
+                if count < 0:
+                    return -1
             k += 1
         time = queue[least]
+        if begin <= time:  # nothing that goes on comes first
+            queue[last - length - 1] = begin
+            return length + 1
         count = 0
         for k in range(queue[least + 1]):
-            n = queue[least + 2 + k]
-            count = reach(words, levels, data + (n & mask) * width + own, n, count)
+            n = queue[least + 2 + 3 * k]
+            w = data + (n & mask) * width
+            count = reach_by(S, words, places, levels, w, n, queue[least + 3 + 3 * k], queue[least + 4 + 3 * k], count)
             if count < 0:
                 return -1
     return 0
@@ -292,6 +362,7 @@ def give_next(
     S: cython.longlong[::1],
     words: cython.longlong[::1],
     forms: cython.const[cython.longlong][::1],
+    places: cython.const[cython.longlong][::1],
     levels: cython.longlong[::1],
     queue: cython.longlong[::1],
     out_offsets: cython.longlong[::1],
@@ -318,15 +389,15 @@ def give_next(
     left: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
     start: cython.longlong = 0
-    if S[S_HISTORIES] == 0:
+    if S[S_APART] == 0:
         left = find_starts(S, words, forms, levels, queue, data, mask, head, outputs)
         if is_unanswered(forms) != 0:
             return EXIT_ASKED
         if left < 0:
             return EXIT_STACK
     while True:
-        if S[S_HISTORIES] != 0:
-            length = least_history(S, words, forms, levels, queue, data, mask, head, outputs)
+        if S[S_APART] != 0:
+            length = least_history(S, words, forms, places, levels, queue, data, mask, head, outputs)
             if is_unanswered(forms) != 0:
                 return EXIT_ASKED
             if length < 0:
@@ -344,7 +415,7 @@ def give_next(
         if S[S_BUFFERED_MATCHES] >= out_segments.shape[0] or at + length > out_positions.shape[0]:
             return EXIT_OUTPUT
         for k in range(length):
-            out_positions[at + k] = queue[last - length + k] if S[S_HISTORIES] != 0 else start if k == 0 else time
+            out_positions[at + k] = queue[last - length + k] if S[S_APART] != 0 else start if k == 0 else time
             out_labels[at + k] = position != time
         at += length
         out_segments[S[S_BUFFERED_MATCHES]] = segment
@@ -353,7 +424,7 @@ def give_next(
         S[S_BUFFERED_POSITIONS] = at
         S[S_MATCHES] += 1
         S[S_LOW] = start + 1
-        if S[S_HISTORIES] != 0 and S[S_WALKED] > S[S_BUDGET]:
+        if S[S_APART] != 0 and S[S_WALKED] > S[S_BUDGET]:
             S[S_WALKED] = 0
             return EXIT_PAUSE
     S[S_ENUMERATING] = 0

@@ -14,13 +14,14 @@ by jumps; else each entry behind it is looked at.
 Of THEN the fronts of what is next stand in the place of supports, see `_guards_next`; under ACTIVE_OFFICE they say where a match begins alone.
 
 In `chosen` a support is the number of its segment, how many positions it has, the one of the event that ends it, and these. First there, for each
-part, what H_ names: where the next support is, where there are no more, and whether none will come; whether ACTIVE_OFFICE (1) or COMPLETE_HISTORY (2)
-chooses, and the number of the value of an event that is the floor then; and bits that say what may stand beside a support (see LOOSE_).
+part, what H_ names: where the next support is, where there are no more, and whether none will come; of what is next, whether fronts are read all at
+once (1) or apart (2), and the number of the value of an event that is the floor then; and bits that say what may stand beside a support (see LOOSE_).
 
 Nodes stand in `levels` from the second on, of P_ words each; the first place is what `greatest_of` works with, and bounds that are put aside. Edges
 stand there from the back: a node that a cell goes on from, and the next edge. Behind all edges are the first one of the event itself, and where the
 last one stands. A cell has two more values: the position at which it was made, and the number of its node while it is visited; and where what is next
-is chosen or found before these the first place of its time, or its position where the first place stands for that (see `position_of`).
+is chosen or found before these the first place of its time, or its position where the first place stands for that (see `position_of`); and in front
+of that, where events may begin earlier, the first place of the time at which its event begins.
 """
 
 from __future__ import annotations
@@ -50,6 +51,15 @@ def position_of(S: cython.longlong[::1], words: cython.longlong[::1], w: cython.
 def time_of(S: cython.longlong[::1], words: cython.longlong[::1], w: cython.Py_ssize_t) -> cython.longlong:
     """The first place of the time of the cell at w, where what is next is chosen or found."""
     return words[w if S[S_COUNTING] == NEXT else w + C_BOUNDS + 2 * S[S_TESTS] + S[S_SLOTS] - 3]
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def begin_of(S: cython.longlong[::1], words: cython.longlong[::1], w: cython.Py_ssize_t) -> cython.longlong:
+    """The first place of the time at which the event of the cell at w begins, where what is next is chosen or found."""
+    return time_of(S, words, w) if S[S_BEGINS] < 0 else words[w + C_BOUNDS + 2 * S[S_TESTS] + S[S_SLOTS] - 4]
 
 
 @cython.cfunc
@@ -215,7 +225,7 @@ def put_node(
 ) -> cython.Py_ssize_t:
     """Let an edge lead to the node of the cell m: how many nodes there are then; -1 without room.
 
-    left: how many positions have not been read; -1: the cell is before the part, and stays as it is. A new node is put into the queue, at base;
+    left: see `add_node`; -1: the cell is before the part, and stays as it is. A new node is put into the queue, at base;
     waiting: how many are there.
     """
     w: cython.Py_ssize_t = data + (m & mask) * S[S_WIDTH]
@@ -273,12 +283,15 @@ def add_node(
 ) -> cython.Py_ssize_t:
     """Let an edge lead to the node of the cell m, if it may be read, as `put_node`.
 
-    times: where the positions of the support stand, -1: any cell may be read; left: how many have not been read.
+    times: where the positions of the support stand, -1: any cell may be read; left: twice how many have not been read, and of what is next 1 where an
+    event has begun at the first one: where the part begins one has to, and where no event that is read is, that position need not be read.
     """
     w: cython.Py_ssize_t = data + (m & mask) * S[S_WIDTH]
     rule: cython.longlong = chosen[HEAD_WIDTH * part + H_RULE]
     label: cython.longlong = said_of(S, words, places, w, 1 + part)
     position: cython.longlong = 0
+    begun: cython.longlong = left & 1
+    left >>= 1
     if times >= 0:
         position = position_of(S, words, w) if rule == 0 else time_of(S, words, w)
         if (label & PART_SHOWN) != 0:
@@ -288,11 +301,15 @@ def add_node(
                 left -= 1
         elif left > 0 and (position < chosen[times + left - 1] or (rule == 0 and position == chosen[times + left - 1])):
             return count  # it comes in the place of the next position, or before it
-        if left != 0 and (label & PART_BEGINS) != 0:
+        if rule != 0 and (label & (PART_SAYS | PART_BEGINS)) != 0:
+            if begin_of(S, words, w) < chosen[times]:
+                return count
+            begun |= begin_of(S, words, w) == chosen[times]
+        if (label & PART_BEGINS) != 0 and (left > 1 or (left == 1 and rule == 0) or (rule != 0 and begun == 0)):
             return count
         if left == 0 and (label & PART_BEGINS) == 0 and rule == 0 and (chosen[HEAD_WIDTH * part + H_LOOSE] & LOOSE_BEGIN) == 0:
             return count
-    return put_node(S, words, nodes, queue, data, mask, m, left, count, base, waiting, edge)
+    return put_node(S, words, nodes, queue, data, mask, m, 2 * left + begun, count, base, waiting, edge)
 
 
 @cython.cfunc
@@ -333,8 +350,8 @@ def find_nodes(
     w: cython.Py_ssize_t = 0
     v: cython.Py_ssize_t = 0
     m: cython.longlong = 0
-    if times >= 0 and left > 0:
-        since = chosen[times + left - 1]
+    if times >= 0 and left > 1:
+        since = chosen[times + (left >> 1) - 1]
         direct = S[S_PASSES] == 0 and chosen[HEAD_WIDTH * part + H_RULE] == 0 and (chosen[HEAD_WIDTH * part + H_LOOSE] & LOOSE_BETWEEN) == 0
     while n >= head:
         S[S_WALKED] += 1
@@ -431,7 +448,7 @@ def begin_next(
     values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
     f: cython.Py_ssize_t = S[S_FORM_WIDTH] * (words[w + C_KIND] >> FORM_BITS)
     node: cython.Py_ssize_t = values + S[S_SLOTS] + S[S_NODE_WIDTH] * forms[f + F_SHAPE]
-    first: cython.longlong = time_of(S, words, w)
+    first: cython.longlong = begin_of(S, words, w) if times < 0 else chosen[times]
     least: cython.longlong = 0
     most: cython.longlong = (stop - support) // 5
     middle: cython.longlong = 0
@@ -615,7 +632,7 @@ def restrict(
 ) -> cython.longlong:
     """Copy what goes on from the entries from n on by a support of a part, or under ACTIVE_OFFICE by the fronts up to `stop`, from number m on.
 
-    left: how many positions of it are to be read. before, floor: as for `begin_next`. The number behind the last copy, -1 where cells have no room up
+    left: see `add_node`. before, floor: as for `begin_next`. The number behind the last copy, -1 where cells have no room up
     to `most`, -2 where nodes have none. The last word of `nodes` gets the copy to go on from, -1 where nothing does.
     """
     width: cython.Py_ssize_t = S[S_WIDTH]
@@ -768,7 +785,7 @@ def begin_at_end(
     f: cython.Py_ssize_t,
     bounds: cython.Py_ssize_t,
     groups: cython.Py_ssize_t,
-    time: cython.longlong,
+    begin: cython.longlong,
     floor: cython.longlong,
 ) -> cython.Py_ssize_t:
     """As `end_part`, where the event begins the part, too: nothing is copied. place: of the event in the part.
@@ -792,12 +809,12 @@ def begin_at_end(
                 return groups
             support += 3 + chosen[support + 1]
         return 0
-    while support < stop and chosen[support + 3] != time:
+    while support < stop and chosen[support + 3] != begin:
         before = chosen[support + 3]
         support += 3 + chosen[support + 1]
     if support >= stop:
         return 0
-    narrow(words, forms, f, bounds, part, before if before > floor else floor, time - 1)
+    narrow(words, forms, f, bounds, part, before if before > floor else floor, begin - 1)
     for k in range(groups):
         n = queue[3 * k + 2]
         found = greatest_of(S, words, forms, data, mask, S[S_WIDTH], values, node, head, low, n, f, bounds, levels, queue, groups + 1)
@@ -832,14 +849,16 @@ def end_part(
     f: cython.Py_ssize_t,
     bounds: cython.Py_ssize_t,
     groups: cython.Py_ssize_t,
+    begin: cython.longlong,
     floor: cython.longlong,
     m: cython.longlong,
     most: cython.longlong,
 ) -> cython.Py_ssize_t:
     """Restrict the groups of the queue, that end a part at an event, to what is chosen there: how many there are then.
 
-    place: of the event in the part. The copies have the numbers from m on, up to `most`, less a cell for each group; S has how many they are. -1
-    where cells have no room, -2 where nodes or the queue have none.
+    place: of the event in the part. begin: the first place of the time at which it begins, where what is next is chosen. The copies have
+    the numbers from m on, up to `most`, less a cell for each group; S has how many they are. -1 where cells have no room, -2 where nodes or the queue
+    have none.
     """
     support: cython.Py_ssize_t = chosen[HEAD_WIDTH * part + H_AT]
     stop: cython.Py_ssize_t = end_of_time(chosen, part)
@@ -850,6 +869,7 @@ def end_part(
     k: cython.Py_ssize_t = 0
     n: cython.longlong = 0
     left: cython.longlong = 0
+    goes: cython.int = 0
     before: cython.longlong = -1
     first: cython.longlong = m
     while support < stop:
@@ -857,9 +877,13 @@ def end_part(
         left = 0
         if rule != 1:
             left = chosen[support + 1] - ((place & PART_SHOWN) != 0)
-        if rule != 0 or (
-            left >= 0 and ((place & PART_SHOWN) == 0 or chosen[support + 3 + left] == chosen[support + 2])
-        ):  # else it has not this event
+        # A support has this event, or not; a front begins no later than that.
+        goes = left >= 0 and ((place & PART_SHOWN) == 0 or chosen[support + 3 + left] == chosen[support + 2]) if rule == 0 else 1
+        left *= 2
+        if rule != 0 and (place & PART_SAYS) != 0:
+            goes = begin >= chosen[support + 3]
+            left += begin == chosen[support + 3]
+        if goes != 0:
             for k in range(groups):
                 if found >= room:
                     return -2
@@ -941,6 +965,7 @@ def end_parts(
     at: cython.Py_ssize_t = (kind & LABELS) * (1 + S[S_PARTS]) + 1
     f: cython.Py_ssize_t = S[S_FORM_WIDTH] * (kind >> FORM_BITS)
     both: cython.longlong = PART_BEGINS | PART_ENDS
+    begin: cython.longlong = time if S[S_BEGINS] < 0 else values[event + columns[3 * S[S_BEGINS]]]
     floor: cython.longlong = 0
     part: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
@@ -965,7 +990,7 @@ def end_parts(
                 f,
                 w + C_BOUNDS,
                 groups,
-                time,
+                begin,
                 floor,
             )
     for part in range(S[S_PARTS]):
@@ -1000,6 +1025,7 @@ def end_parts(
                 f,
                 w + C_BOUNDS,
                 groups,
+                begin,
                 floor,
                 m + S[S_COPIED],
                 most,

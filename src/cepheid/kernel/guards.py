@@ -260,6 +260,7 @@ def run(
     says: cython.Py_ssize_t = S[S_SAYS]
     floor: cython.Py_ssize_t = S[S_FLOOR]
     timely: cython.int = firsts.shape[0] != 0
+    dated: cython.int = S[S_BEGINS] >= 0  # cells know where their event begins
     together: cython.int = S[S_COUNTING] == NEXT  # positions are those of the first event of the time
     width: cython.Py_ssize_t = S[S_WIDTH]
     event_words: cython.Py_ssize_t = S[S_EVENT_WORDS]
@@ -321,6 +322,7 @@ def run(
                     S,
                     words,
                     forms,
+                    places,
                     levels,
                     queue,
                     counts,
@@ -571,6 +573,8 @@ def run(
                             words[data + (n & mask) * width + kept_at + slots - 2] = shift + i
                         if S[S_COPIED] != 0 and timely != 0:
                             words[w + kept_at + slots - 3] = shift + i if together != 0 else firsts[i]
+                            if dated != 0:
+                                words[w + kept_at + slots - 4] = 0
                         made += S[S_COPIED]
                         ends = S[S_COPIED] != 0
                     for group in range(groups):
@@ -618,6 +622,8 @@ def run(
                             w = data + ((tail + made - groups + group) & mask) * width
                             if timely != 0:
                                 words[w + kept_at + slots - 3] = shift + i if together != 0 else firsts[i]
+                            if dated != 0:
+                                words[w + kept_at + slots - 4] = values[event + columns[3 * S[S_BEGINS]]]
                             words[w + kept_at + slots - 2] = shift + i
                             words[w + kept_at + slots - 1] = 0
                     if says >= 0:

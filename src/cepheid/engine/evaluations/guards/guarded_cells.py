@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.automata.program import NextProgram
-from cepheid.engine.evaluations.guards.guarded_tables import CELL, FORM_BITS, LABELS, MACRO_BITS, MACROS_MASK, NODE, UNMARKED
+from cepheid.engine.evaluations.guards.guarded_tables import CELL, FORM_BITS, LABELS, MACRO_BITS, MACROS_MASK, NODE, TIMED_STAMPS, UNMARKED
 from cepheid.engine.memory.checks import demand, inside
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: Guard
     links = _Links(cells, owner, head, tail, tables)
     position, kind = links.column("position"), links.column("kind")
     macro, form = (kind >> MACRO_BITS & MACROS_MASK) - 1, kind >> FORM_BITS
+    if tables.earlier:
+        demand(inside(cells[:, tables.first_node - TIMED_STAMPS - 1], 0, position + 1))
     demand(
         inside(links.column("start"), 0, position + 1),
         inside(np.where(kind & LABELS == UNMARKED, 0, kind & LABELS), 0, len(tables.program.automaton.labels)),

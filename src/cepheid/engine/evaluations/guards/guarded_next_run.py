@@ -40,7 +40,9 @@ class NextRun(GuardedRun):
         self._labels = np.arange(2, dtype=np.uint16)  # they say something else, see `give_next`
         self.histories = program.histories
         self._set("histories", program.histories)
+        self._set("apart", program.histories or program.everywhere)
         self._set("floor", self.tables.columns[program.ended])
+        self._set("says", self._get("begins"))
 
     def _is_shown_twice(self) -> bool:
         return False

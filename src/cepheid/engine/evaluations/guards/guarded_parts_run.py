@@ -53,10 +53,10 @@ class ToldRun(GuardedRun):
         self.mends |= {"part": "_mend_part"}
 
     def _rule(self, part: Part) -> tuple[int, int]:
-        """Which rule chooses, and the number of the value of an event that is the floor of what is next."""
+        """How the kernel reads what is chosen, and the number of the value of an event that is the floor of what is next."""
         if part.ended is None:
             return 0, 0
-        return 1 + (part.rule is TimeModel.COMPLETE_HISTORY), self.tables.columns[part.ended]
+        return 1 + (part.everywhere or part.rule is TimeModel.COMPLETE_HISTORY), self.tables.columns[part.ended]
 
     def tell(self, feeds: Sequence[Iterator[Chunk]], firsts: Array) -> None:
         """What is chosen of each part at the events that are read next, see `supports`; firsts: what `firsts_of` says of these events."""
@@ -229,9 +229,12 @@ def part_program(parts: Sequence[Part], number: int) -> ChoiceProgram | NextProg
         return known
 
     def counts(move: Transition) -> bool:
-        """Whether what is compared has the event of a move: of what is next also the first and the last one, if PROJECT hides them."""
+        """Whether what is compared has the event of a move: of what is next also the first and the last one, if PROJECT hides them.
+
+        That is where they begin at their own time.
+        """
         outer = move.source == automaton.initial or move.target in automaton.finals
-        return bool(move.mark) or (part.is_next and move.mark is not None and outer)
+        return bool(move.mark) or (part.is_next and move.mark is not None and outer and not part.earlier)
 
     moves = order(dataclasses.replace(move, mark=EVENT) if counts(move) else move for move in automaton.transitions)
     inner = tuple(parts[:number]) if any(move.parts for move in moves) else ()
@@ -240,7 +243,7 @@ def part_program(parts: Sequence[Part], number: int) -> ChoiceProgram | NextProg
         known = ChoiceProgram(own, part.rule, None)
     else:
         assert found is not None
-        known = NextProgram(own, part.rule is TimeModel.COMPLETE_HISTORY, found)
+        known = NextProgram(own, part.rule is TimeModel.COMPLETE_HISTORY, found, part.earlier, part.everywhere)
     automaton.derived[part_program, part.rule, part.ended] = known
     return known
 

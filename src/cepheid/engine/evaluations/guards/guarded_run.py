@@ -26,6 +26,7 @@ from cepheid.engine.evaluations.guards.guarded_ranks import Ranks, numbers_in
 from cepheid.engine.evaluations.guards.guarded_sets import FIRST_ROOM, Sets, stride_of, values_of
 from cepheid.engine.evaluations.guards.guarded_tables import (
     APART,
+    BEGIN,
     CELL,
     EVERY,
     FORM_BITS,
@@ -201,6 +202,7 @@ class GuardedRun(BlockRun):
             "layers": len(tables.layered),
             "floor": -1,
             "says": -1 if program.automaton.begins is None else tables.columns[program.automaton.begins],
+            "begins": tables.columns[BEGIN] if tables.earlier else -1,
             "counting": self._counting if sample is None or self._merges else CHOICE,
             "sample": sample or 0,
             "fresh": self._sets.fresh,

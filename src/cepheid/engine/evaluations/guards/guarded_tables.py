@@ -27,6 +27,7 @@ from cepheid.engine.evaluations.uncompiled.guarded_indexes import ALL, ORDER, Qu
 from cepheid.engine.letters.encoded import is_interned, ordered_bits
 from cepheid.engine.letters.values import plain_constant
 from cepheid.errors import LimitError
+from cepheid.language.syntax import TimeModel
 from cepheid.logical.plan import Apply, Derived, Index, Literal, Time, walk
 from cepheid.logical.types import FLIPPED, NEGATED, is_two_words, type_of
 from cepheid.records import record
@@ -35,7 +36,7 @@ from cepheid.schema import is_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from cepheid.automata.automaton import Automaton
+    from cepheid.automata.automaton import Automaton, Part
     from cepheid.automata.program import Program
     from cepheid.automata.regions import Macro, Region, Step
     from cepheid.automata.registers import Term
@@ -142,16 +143,20 @@ OFFSETS: dict[str, tuple[int, int]] = {
 """`before operator now`: the least and the greatest value before, less the value now; of `!=` what is excluded."""
 
 SAYS, ENDS_PARTS, BEGINS_NEXT = 1, 2, 4
-PART_BEGINS, PART_ENDS, PART_SHOWN = 1, 2, 4
+PART_BEGINS, PART_ENDS, PART_SHOWN, PART_SAYS = 1, 2, 4, 8
 """What is said of a label where strategies choose inside the pattern: whether its event may say where a match begins, whether it ends some part, and
-whether it begins one of what is next; of each part whether it begins it, ends it, and is in its supports."""
+whether it begins one of what is next; of each part whether it begins it, ends it, is in its supports, and of what is next whether it may say where
+the part begins, though it is not the first one."""
 
 LOOSE_BETWEEN, LOOSE_BEGIN = 1, 2
 """What may stand beside a support: other marked events between its own, and an event that begins the part and that no support has."""
 
 STAMPS, TIMED_STAMPS = 2, 3
 """Values that a cell has behind those of its slots, where there are parts, and where what is next is chosen or found: see
-`cepheid.kernel._guards_parts`."""
+`cepheid.kernel._guards_parts`. One more in front of these where what is next may begin before the event that is read first."""
+
+BEGIN = Derived("begin of time")
+"""The value of an event that says where it begins, as what is next compares that."""
 
 ROW = ("next", "kind", "target", "final", "form", "equals", "made", "lasting", "sets")
 """The columns of a region's row; then come three for each test. lasting: see `GuardTables.lasting`. sets: a bit for each slot that becomes a set."""
@@ -302,7 +307,8 @@ class GuardTables:
     may stand beside its supports, see LOOSE_BETWEEN. repeats: whether a match may be found in several ways. ranked: whether `Ranks` makes words for
     texts and decimals of two words. sets: of each macro state the slots that hold sets. interned: of each those that hold texts or decimals of two
     words, with which values of a choice these are. asked: the values of an event that are read. timely: whether cells know the first place of their
-    time. layered: see `guarded_layers`. questions: by number, each with its values (see `guarded_memo`).
+    time. earlier: whether they know where their event begins. layered: see `guarded_layers`. questions: by number, each with its values (see
+    `guarded_memo`).
     """
 
     passes: bool
@@ -330,12 +336,13 @@ class GuardTables:
 
     def _make(self, program: Program) -> None:
         """All but the letters."""
-        self.places, self.loose = _places(program.automaton)
+        self.places, self.loose = _places(program)
         begins = program.automaton.begins
         more = [begins] if begins is not None else [program.ended] if isinstance(program, NextProgram) else []
         more += [part.ended for part in program.automaton.parts if part.ended is not None]
-        self.asked = tuple(dict.fromkeys([*program.asked, *more]))
         self.timely = isinstance(program, NextProgram) or any(part.is_next for part in program.automaton.parts)
+        self.earlier = (isinstance(program, NextProgram) and program.earlier) or any(part.earlier for part in program.automaton.parts)
+        self.asked = tuple(dict.fromkeys([*program.asked, *more, *([BEGIN] if self.earlier else [])]))
         self.program = program
         self.ranked = _is_ranked(program)
         self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(self.asked)}
@@ -345,7 +352,7 @@ class GuardTables:
         self.number = {macro: number for number, macro in enumerate(self.macros)}
         self.shapes = [_shapes(asked[macro]) for macro in self.macros]
         stamps = TIMED_STAMPS if self.timely else STAMPS if program.automaton.parts else 0
-        self.slots = max(macro.slots for macro in self.macros) + stamps
+        self.slots = max(macro.slots for macro in self.macros) + stamps + self.earlier
         self.most_shapes = max(1, *map(len, self.shapes))
         programs = sorted({test.program for asks in asked.values() for ask in asks for test in ask.tests if test.program})
         lengths = itertools.accumulate(map(len, programs), initial=len(MEMO))
@@ -449,8 +456,7 @@ class GuardTables:
                     test._replace(ended=test.ended | 1 << number) if (test.now, test.flags, test.lower) == (part.ended, 0, 0) else test
                     for test in tests
                 )
-                if told == tests:
-                    raise UnknownError("what is next inside the pattern may begin where nothing says what has ended before")
+                assert told != tests  # `construct` asks it of whatever begins such a part
                 tests = told
         return tests
 
@@ -639,28 +645,34 @@ class GuardTables:
         return np.array([number for program in reversed(self.programs) for number in program], np.int64)
 
 
-def _places(automaton: Automaton) -> tuple[Array, Array]:
+def _places(program: Program) -> tuple[Array, Array]:
     """What is said of labels (see PART_BEGINS; int64, (labels, 1 + parts)), and what may stand beside the supports of each part (int64).
 
     Raises UnknownError for places that the kernel does not know.
     """
-    parts = automaton.parts
-    if any(part.earlier for part in parts):
-        raise UnknownError("what is next inside the pattern may begin before the event that is read first")
+    automaton, parts = program.automaton, program.automaton.parts
+    says = automaton.begins is not None
+    everywhere = isinstance(program, NextProgram) and program.everywhere
     if len(parts) > MOST_PARTS:
         raise UnknownError(f"strategies choose in more than {MOST_PARTS} parts of the pattern")
     found: Array = np.zeros((len(automaton.labels), 1 + len(parts)), np.int64)
     for number, (mark, places) in enumerate(automaton.labels):
-        found[number, 0] = SAYS * bool(mark and automaton.begins is not None)
+        found[number, 0] = SAYS * (everywhere or bool(mark and says))
         for part in _inside(places):
             begins, ends = ((part, name) in places for name in (BEGINS, ENDS))
-            # All events of what is next have their times in its history.
-            shown = parts[part].is_next or (part, SHOWN) in places
-            found[number, 1 + part] = PART_BEGINS * begins | PART_ENDS * ends | PART_SHOWN * shown
+            shown = ends or _counts(parts[part], places, part) if parts[part].is_next else (part, SHOWN) in places
+            found[number, 1 + part] = PART_BEGINS * begins | PART_ENDS * ends | PART_SHOWN * shown | PART_SAYS * parts[part].everywhere
             found[number, 0] |= ENDS_PARTS * ends | BEGINS_NEXT * (begins and parts[part].is_next)
     hidden = (found[:, 1:] & PART_BEGINS != 0) & (found[:, 1:] & PART_SHOWN == 0)
     between = np.array([_has_others_between(automaton, part) for part in range(len(parts))], np.bool_)
     return found, LOOSE_BETWEEN * between | LOOSE_BEGIN * hidden.any(axis=0)
+
+
+def _counts(part: Part, places: Parts, number: int) -> bool:
+    """Whether the time of an event with these places is in a history of what is next, the part with this number."""
+    if not part.earlier:
+        return True
+    return part.rule is TimeModel.COMPLETE_HISTORY and (number, SHOWN) in places
 
 
 def _has_others_between(automaton: Automaton, part: int) -> bool:
