@@ -9,7 +9,7 @@ import pytest
 
 import cepheid
 from cepheid.automata import succession
-from cepheid.engine.evaluations.uncompiled import guarded
+from cepheid.engine.evaluations.guards.guarded_parts_run import PartChoiceRun, PartNextRun, PartsRun
 from cepheid.errors import InputError
 from cepheid.testing import events
 
@@ -162,14 +162,19 @@ def test_events_of_other_keys_between_those_of_a_time() -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_what_is_kept_ends_with_the_window(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     """Made events are never the first of their time, and only the first event of a time let others expire."""
-    parts: list[guarded.Choosing] = []
-    made = guarded.parts_of
-    monkeypatch.setattr(guarded, "parts_of", lambda *given: [parts.append(part) or part for part in made(*given)])
+    runs: list[PartChoiceRun | PartNextRun] = []
+    made = PartsRun._run_of
+
+    def kept(self: PartsRun, number: int) -> PartChoiceRun | PartNextRun:
+        runs.append(run := made(self, number))
+        return run
+
+    monkeypatch.setattr(PartsRun, "_run_of", kept)
     chance = random.Random(5)
     rows = pa.table({"type": chance.choices("ABCD", k=600), "ts": [number // 3 for number in range(600)]})
     recognizer = cepheid.query(f"{PAIRS} SELECT * WHERE C THEN (P AS p ; P AS q) WITHIN 8 TIME MODEL {model}").recognizer(rows.schema)
     recognizer.push(rows)
-    (cells,) = [len(partition.cells) for part in parts for partition in part.store.opened.values()]
+    (cells,) = [len(run.store.places(run.store.held_rows, 1)[1]) for run in runs]
     assert 0 < cells < 60
 
 
