@@ -27,7 +27,7 @@ from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import available
 from cepheid.testing import differential, events
 from cepheid.testing.differential import Case, answers, ways_of
-from cepheid.testing.methods import By, anew
+from cepheid.testing.methods import By, anew, layers_of
 
 if TYPE_CHECKING:
     from cepheid.engine.output.matches import Matches
@@ -351,8 +351,18 @@ INSIDE = (
     "(A THEN (B ;[<= 5] C)) ALL LAST(A ;[<= 5] B)",
     "A THEN ((LAST(B ;[<= 5] C)) ALL B)",
     "A THEN (PROJECT b (B AS b ; NXT(C ;[<= 5] B)))",
+    *(
+        AROUND_MADE := (
+            "A ; NOT (P ALL LAST(A ;[<= 5] B)) ; C",
+            "C UNLESS (P ALL NXT(LAST(A ;[<= 5] B) ; C))",
+            "(PROJECT z (P ; LAST(A ;[<= 5] B) ; C AS z)) ALL A",
+            "LAST((P ALL A) ;[<= 9] B) ALL NXT(P ; C)",
+            "A ; NOT ((A THEN (B ;[<= 5] C)) ALL P) ; C",
+        )
+    ),
 )
-"""What strategies and THEN choose inside each other, in parts that have events in common, between other events, and among hidden ones."""
+"""What strategies and THEN choose inside each other, in parts that have events in common, between other events, and among hidden ones; in the last ones
+around events that matches have made, any of which may say where a match begins."""
 
 TAILS = ("", " WITHIN 12", " WITHIN 9 EVENTS", " PARTITION BY k", " PARTITION BY k CONSUME BY PARTITION", " CONSUME BY ANY")
 
@@ -369,7 +379,9 @@ def case_inside(number: int) -> Case | None:
     table, pattern = pa.Table.from_pylist(rows), rng.choice(INSIDE)
     model = f" TIME MODEL {rng.choice(('ACTIVE_OFFICE', 'COMPLETE_HISTORY'))}" if "THEN" in pattern else ""
     selected = rng.choice(("*", "*", "COUNT(*)", "NXT *", "LAST *", "MAX *", "STRICT *"))
-    query = cepheid.query(f"SELECT {selected} WHERE {pattern}{rng.choice(TAILS)}{model}")
+    tail = rng.choice(TAILS) if pattern not in AROUND_MADE else " WITHIN 12"
+    made = "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y WITHIN 4) " if pattern in AROUND_MADE else ""
+    query = cepheid.query(f"{made}SELECT {selected} WHERE {pattern}{tail}{model}")
     try:
         return Case(SEED, number, query, table, *answers(query, table))
     except LimitError:
@@ -385,7 +397,8 @@ def test_what_is_chosen_inside_each_other_is_that_of_the_definition(variant: str
         if case is None:
             continue
         monkeypatch.setattr(guarded_run, "GuardSizes", (lambda: TINY) if number % 3 == 0 else GuardSizes)
-        assert not case.query.compiled(case.query.schema(case.events)).not_compiled, case.query.text
+        layers = layers_of(case.query.compiled(case.query.schema(case.events)))
+        assert not [reason for layer in layers for reason in layer.not_compiled], case.query.text
         for come in ways_of(case, most=3).values():
             given = come(case, variant)
             differential.check(case, given)
