@@ -7,12 +7,11 @@ query.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from unittest import mock
 
 import cepheid
-from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, UnknownError
 from cepheid.engine.plan import methods, planner
 from cepheid.errors import LimitError
 from cepheid.records import record
@@ -28,26 +27,18 @@ if TYPE_CHECKING:
 
 @record
 class By:
-    """A way to evaluate queries.
+    """A way to evaluate queries: method: the one that is asked first."""
 
-    method: the one that is asked first; None: the order is the planner's. kernel: whether guards go to their kernel where it knows them.
-    """
-
-    method: Method | None = None
-    kernel: bool = True
+    method: Method
 
     def __str__(self) -> str:
-        return " ".join([*([] if self.method is None else [self.method.name]), *([] if self.kernel else ["in Python"])])
+        return self.method.name
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         """Queries that are compiled inside, and evaluated inside, go this way as far as they can, with their EVENT definitions."""
-        with ExitStack() as stack:
-            if self.method is not None:
-                first = (self.method, *(other for other in methods.METHODS if other != self.method))
-                stack.enter_context(mock.patch.object(methods, "METHODS", first))
-            if not self.kernel:
-                stack.enter_context(mock.patch.object(GuardTables, "__init__", side_effect=UnknownError("the kernel is switched off")))
+        first = (self.method, *(other for other in methods.METHODS if other != self.method))
+        with mock.patch.object(methods, "METHODS", first):
             yield
 
 
@@ -71,8 +62,7 @@ def alternatives(query: Query, schema: EventSchema) -> list[By]:
         seen = {_used(anew(query), schema)}
     able = [method for method in methods.METHODS if any(_can(method, task) for task in tasks)]
     found = []
-    # Without the kernel the planner may take a method that has nothing of it: by then that one has been seen.
-    for way in [*map(By, able), *(By(method, kernel=False) for method in (None, *able) if method is None or method.guards)]:
+    for way in map(By, able):
         try:
             with way():
                 used = _used(anew(query), schema)
@@ -91,9 +81,9 @@ def _can(method: Method, task: Task) -> bool:
         return False
 
 
-def _used(query: Query, schema: EventSchema) -> tuple[tuple[str, bool], ...]:
-    """The method of each layer, and whether a kernel evaluates it."""
-    return tuple((each.method.name, each.method.uncompiled(each.terms) is None) for each in layers_of(query.compiled(schema)))
+def _used(query: Query, schema: EventSchema) -> tuple[str, ...]:
+    """The method of each layer."""
+    return tuple(each.method.name for each in layers_of(query.compiled(schema)))
 
 
 def layers_of(compiled: Compiled) -> Iterator[Compiled]:

@@ -170,11 +170,6 @@ class Method(ABC):
         run: AnyEvaluation = self.evaluation(terms.program, **terms.bounds, **options)
         return run
 
-    def uncompiled(self, terms: Terms) -> str | None:
-        """Why Python evaluates it, event by event, instead of a kernel; None where a kernel does."""
-        del terms
-        return None
-
     @abstractmethod
     def guarantee(self, terms: Terms) -> Guarantee:
         """What the evaluation promises."""

@@ -22,7 +22,6 @@ from cepheid.engine.evaluations.choosing.guided import Guide, Guided, Labelled
 from cepheid.engine.evaluations.choosing.restricted import RestrictedProgram
 from cepheid.engine.evaluations.counts.chosen_count import ChosenCount
 from cepheid.engine.evaluations.graph.match import Evaluation
-from cepheid.engine.evaluations.guards.guarded_start import uncompiled
 from cepheid.engine.evaluations.method import CHOOSING, Terms
 from cepheid.engine.input.lags import attributes_of as lagged_attributes
 from cepheid.engine.input.lags import depth_of
@@ -387,14 +386,6 @@ class Compiled:
         if self.judges:
             consume, limit = Consumption.NONE, 1 if self.plan.strategy is Strategy.RESTRICTED and self.chooses is None else None
         return Terms(self.program, self.window, self.count_window, consume, limit, partitioned=bool(self.keys))
-
-    @property
-    def not_compiled(self) -> tuple[str, ...]:
-        """Why Python evaluates it, or what must not come in it or behind it, event by event, each reason once; none where kernels do all."""
-        negated = [Program(each.automaton) for program in self.programs for each in program.automaton.negated]
-        beside = filter(None, map(uncompiled, [*(absence.program for absence in self.absences), *negated]))
-        own = filter(None, [self.method.uncompiled(self.terms)])
-        return tuple(dict.fromkeys([*own, *(f"{reason} (of what must not come)" for reason in beside)]))
 
     @property
     def guarantee(self) -> Guarantee:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cepheid.engine.evaluations.absences.absence import longest
 from cepheid.engine.evaluations.choosing.restricted import RestrictedProgram
-from cepheid.engine.evaluations.guards.guarded_start import uncompiled
 from cepheid.engine.plan.family import alone_for, families
 from cepheid.engine.plan.likely_schema import Bindable, error_of_all, likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, counted, did_you_mean
@@ -440,8 +439,7 @@ def absences_text(compiled: Compiled) -> str:
     _, absences = take_out(compiled.rewritten.pattern)
     return " and ".join(
         f"no {describe(absence.negated, unit=unit)} for {_duration(absence.duration, unit)}{' from its start' * absence.from_start}"
-        f"{'' if (reason := uncompiled(found.program)) is None else f' (not compiled, for {reason})'}"
-        for absence, found in zip(absences, compiled.absences, strict=True)
+        for absence in absences
     )
 
 

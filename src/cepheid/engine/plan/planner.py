@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cepheid.automata import construct, program_of, span_program
 from cepheid.engine.evaluations.absences.absence import Absence
 from cepheid.engine.evaluations.graph.match import MatchGraphMethod
+from cepheid.engine.evaluations.guards.guarded_start import check
 from cepheid.engine.evaluations.method import CHOOSING, Task
 from cepheid.engine.plan.compiled import Compiled
 from cepheid.engine.plan.methods import choose
@@ -77,6 +78,10 @@ def compile_plan(plan: QueryPlan) -> Compiled:
             unbounded = bounds == Windows()
         task = Task(_listed(plan, compared=chooses is not None, whole=whole), strategy, pattern, unbounded=unbounded)
         method, program, refusals = choose(task)
+        check(program, guards=method.guards)
+        for absence in absences:
+            negated = absence.program.automaton
+            check(absence.program, guards=negated.compares or negated.begins is not None)
         guide, sums = _guided(plan, body, task, method, program) if many and restarts and not largest else (None, ())
         if program.single and not earlier and plan.schema.time_column is not None:
             bounds &= Windows(window=0)  # what is known of an event is then given back as soon as time has passed

@@ -1,8 +1,8 @@
 """NXT, LAST and MAX of a program with guards, by the kernel of guards.
 
-Comes in: what `GuardedRun` reads. Goes out: the chosen matches, in the order of `guarded.GuardedChoice`, which does the same in plain Python for all
-programs. At a trigger the kernel finds the best support of the cells that it reaches, and then walks the matches that have it; of MAX, a graph of the
-maximal matches. It gives them as the automaton marks them; what SELECT shows of them is made here.
+Comes in: what `GuardedRun` reads. Goes out: the chosen matches. At a trigger the kernel finds the best support of the cells that it reaches, and then
+walks the matches that have it; of MAX, a graph of the maximal matches. It gives them as the automaton marks them; what SELECT shows of them is made
+here.
 
 When to use this: NXT and LAST of what `next` and `last` do not take: patterns with `:`, gaps, negation, and those that compare events. Where those
 two fit, it takes 2 to 6 times as long; end by end (`per_end`) takes 1.3 to 200 times as long as this.
@@ -17,7 +17,7 @@ import numpy as np
 from cepheid.automata.registers import Before, Elapsed, Now, Store
 from cepheid.engine.evaluations.guards.guarded_run import CHOSEN, MAXIMAL, GuardedRun
 from cepheid.engine.evaluations.guards.guarded_tables import EARLIEST, LATEST
-from cepheid.engine.evaluations.uncompiled import guarded_maximal
+from cepheid.errors import LimitError
 from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.guards.guarded_run import GuardSizes
     from cepheid.engine.memory.pools import Array
 
+
+MAXIMAL_LIMIT = 1 << 22
+"""Steps of MAX for the matches of one trigger: states, and for each of them the cells that may be in a larger match."""
 
 FIRST_WORDS, KEPT_WORDS = 1 << 10, 1 << 20
 """Words in which MAX compares matches, at first, and as many as are kept from batch to batch."""
@@ -54,7 +57,7 @@ class GuardedChoiceRun(GuardedRun):
         if self._counting == CHOSEN and not self._get("hidden"):
             # Of two matches that differ in one layer alone the better one has the first, or the last of them.
             self._layered = self.tables.layer_table(EARLIEST if program.strategy is Strategy.NXT else LATEST)
-        self._set("most_steps", guarded_maximal.MAXIMAL_LIMIT)
+        self._set("most_steps", MAXIMAL_LIMIT)
 
     def _begin(self, events: Events) -> Array:
         if self._counting == MAXIMAL and len(self._supports) > KEPT_WORDS:
@@ -70,7 +73,10 @@ class GuardedChoiceRun(GuardedRun):
 
     def _mend_steps(self) -> None:
         """The matches of an event take more steps than MAXIMAL_LIMIT."""
-        raise guarded_maximal.past_limit()
+        raise LimitError(
+            f"MAX takes more than {MAXIMAL_LIMIT} steps for the matches of one event (MAXIMAL_LIMIT)",
+            help="bound matches by a smaller window, or choose by NXT or LAST",
+        )
 
     def _is_shown_twice(self) -> bool:
         return super()._is_shown_twice() or len(set(self.program.shown)) < len(self.program.shown) or not all(self.program.label_sets)

@@ -9,60 +9,51 @@ from typing import TYPE_CHECKING, Any
 
 from cepheid.automata.computing import steps
 from cepheid.automata.program import ChoiceProgram, Program
-from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Before, Compares, Computes, Gathered, Joined, reads, test_text
+from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Joined, reads, test_text
 from cepheid.automata.transform import reached
-from cepheid.engine.evaluations.guards.guarded_choice_run import is_last
+from cepheid.engine.evaluations.guards.guarded_choice_run import MAXIMAL_LIMIT, GuardedChoiceRun, is_last
+from cepheid.engine.evaluations.guards.guarded_distinct import DISTINCT_LIMIT
 from cepheid.engine.evaluations.guards.guarded_memo import MOST_ROWS
-from cepheid.engine.evaluations.guards.guarded_start import demand_known, guarded, guarded_choice, guarded_counts, uncompiled
-from cepheid.engine.evaluations.guards.guarded_tables import MOST_COMBINED, GuardTables, UnknownError, regions_of
+from cepheid.engine.evaluations.guards.guarded_run import GuardedCountRun, GuardedRun
+from cepheid.engine.evaluations.guards.guarded_sets import SETS_LIMIT
+from cepheid.engine.evaluations.guards.guarded_start import guarded, guarded_choice, guarded_counts
+from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, equalities, regions_of
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method, Terms
-from cepheid.engine.evaluations.uncompiled.guarded import SETS_LIMIT, Guarded, GuardedChoice, GuardedCounts
-from cepheid.engine.evaluations.uncompiled.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
-from cepheid.engine.evaluations.uncompiled.guarded_maximal import MAXIMAL_LIMIT
-from cepheid.engine.evaluations.uncompiled.guarded_output import DISTINCT_LIMIT
 from cepheid.language.syntax import Strategy, TimeModel
+from cepheid.logical.plan import Index, Time
+from cepheid.logical.types import NEGATED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cepheid.automata.automaton import Negated, Part
-    from cepheid.automata.regions import Macro
+    from cepheid.automata.regions import Literal as Condition
+    from cepheid.automata.regions import Macro, Region, Regions
     from cepheid.engine.evaluations.base import AnyEvaluation
     from cepheid.engine.evaluations.method import Task
 
 LOOKED_AT = 64
 """Macro states that are looked at to say which indexes a program needs."""
 
+ALL, AGE, ORDER, GROUPS = "all", "age", "order", "groups"
+"""What is asked of partial matches that are equal: nothing, the time since one event, one comparison, or more."""
+
 UPDATES = {
     ALL: "O(1)",
-    AGE: "by the time since an event: O(1) amortized, O(log n) where times come out of order",
-    ORDER: "by one comparison: O(log n), O(log^2 n) where starts come out of order",
-    GROUPS: "by several comparisons: O(g), g = groups of partial matches alive",
-}
-"""What an index costs per event, by its kind; n: entries alive."""
-
-ANSWERS = {
-    ALL: "finds the partial matches with an equal value in a hash: O(1)",
-    AGE: "finds the partial matches of that age through a queue in the order of time: O(1) amortized",
-    ORDER: "finds the partial matches that compare so through a tree over their values: O(log n), n = their last events alive",
-    GROUPS: "asks each group of partial matches that keep the same values: O(groups)",
-}
-"""How a comparison is answered, by the kind of its index; ALL: by the hash above it."""
-
-COMPILED_UPDATES = UPDATES | {
     AGE: "by the time since an event: O(log n), O(n) at worst where starts come out of order",
     ORDER: "by one comparison: O(log n), O(n) at worst where starts come out of order",
     GROUPS: "by several comparisons: O(log n) where one of them decides, O(n) at worst",
 }
-"""What the kernel's indexes cost."""
+"""What that costs per event; n: entries alive."""
 
-COMPILED_ANSWERS = ANSWERS | {
+ANSWERS = {
+    ALL: "finds the partial matches with an equal value in a hash: O(1)",
     AGE: "finds the partial matches of that age through a tree over the times: O(log n), n = their last events alive",
+    ORDER: "finds the partial matches that compare so through a tree over their values: O(log n), n = their last events alive",
     GROUPS: "finds the partial matches that compare so through one tree over the values of all such comparisons: "
     "O(log n) where one of them decides, O(n) at worst, n = their last events alive",
 }
-"""How the kernel answers."""
+"""How a comparison is answered; ALL: by the hash above it."""
 
 COMPUTED = "is computed for each event alive that could be compared: O(n)"
 ASKED = (
@@ -90,29 +81,26 @@ class _Guards(Method):
         return None
 
     def guarantee(self, terms: Terms) -> Guarantee:
-        """As in `guarded_indexes`."""
-        unknown = self.uncompiled(terms)
-        asked = _Asked(terms.program, compiled=unknown is None)
+        """As docs/theory/guards-kernel.md says."""
+        asked = _Asked(terms.program)
         lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region", *([SETS] if asked.sets else [])]
         parts = terms.program.automaton.parts
-        loose = GuardTables(terms.program).loose if unknown is None else [0] * len(parts)
-        lines += [_choice_in(part, compiled=unknown is None, loose=bool(beside)) for part, beside in zip(parts, loose, strict=True)]
+        lines += [_choice_in(part, loose=bool(beside)) for part, beside in zip(parts, GuardTables(terms.program).loose, strict=True)]
         lines += map(_refused, terms.program.automaton.negated)
         if not asked.complete:
-            lines.append(f"as far as {LOOKED_AT} macro states, and {MOST_COMBINED:,} combinations of conditions at each, show")
+            lines.append(f"as far as {LOOKED_AT} macro states show")
         state = terms.state(
             "marked events x groups that each goes on from" if {CARRIED, LAYERS} & asked.updates.keys() else "marked events"
         )
         delay = self._delay(terms)
-        if asked.several and unknown is None:
+        if asked.several:
             delay += "; where several comparisons are asked at one event, O(n) at worst"
         if asked.ambiguous or terms.program.repeats:
             delay += f"; a match may be found in several ways: they are told apart at its end, up to {DISTINCT_LIMIT:,} per trigger"
         return Guarantee(
             evaluation=self._what(terms)
             + (" with guards, over groups of partial matches with equal values" if terms.program.automaton.compares else "")
-            + "; determinized lazily"
-            + ("" if unknown is None else f"; not compiled, for {unknown}"),
+            + "; determinized",
             update=", ".join(lines),
             state="; and ".join(
                 [
@@ -125,18 +113,6 @@ class _Guards(Method):
             guards=tuple(asked.answers),
         )
 
-    def uncompiled(self, terms: Terms) -> str | None:
-        """What the kernel of guards does not know."""
-        try:
-            self._check(terms)
-        except UnknownError as error:
-            return str(error)
-        return None
-
-    def _check(self, terms: Terms) -> None:
-        """Raise UnknownError where the kernel does not do it."""
-        demand_known(terms.program)
-
     def _what(self, terms: Terms) -> str:
         del terms
         return "match graph over the automaton"
@@ -146,10 +122,8 @@ class _Guards(Method):
         return "output-linear, times O(log n) per event of a match"
 
 
-def _choice_in(part: Part, *, compiled: bool, loose: bool) -> str:
+def _choice_in(part: Part, *, loose: bool) -> str:
     """What a choice inside the pattern costs; loose: whether other events may stand beside what it keeps."""
-    if part.is_next and not compiled:
-        return f"at each time at which {part.text} ends: O(r s) to find what is next, r = marked events of its matches, s = their starts"
     if part.is_next:
         cost = (
             "O(r) for each time of each match that may be next"
@@ -158,8 +132,7 @@ def _choice_in(part: Part, *, compiled: bool, loose: bool) -> str:
         )
         return f"at each time at which {part.text} ends: {cost}, r = marked events of its matches that begin behind those that have ended before"
     steps = f"at most {MAXIMAL_LIMIT:,} steps of O(r)" if part.rule is Strategy.MAX else "O(r log n)"
-    kept = "O(log n) and a cell per event of" if compiled else "O(r) bits per event of"
-    kept = "a cell for each event that is marked between those of" if loose else kept
+    kept = "a cell for each event that is marked between those of" if loose else "O(log n) and a cell per event of"
     return f"at each event that ends {part.text}: {steps} for its choice, and {kept} what it keeps, r = marked events of its matches"
 
 
@@ -177,15 +150,7 @@ def _refused(negated: Negated) -> str:
     anywhere = negated.automaton.begins is not None
     if not (negated.automaton.compares or anywhere):
         return f"and to find {negated.text}, which must not come: O(1) per live macro state of its own"
-    unknown = uncompiled(Program(negated.automaton))
-    asked = _Asked(Program(negated.automaton), compiled=unknown is None)
-    what = f"and to find {negated.text}, which must not come{'' if unknown is None else f' (not compiled, for {unknown})'}"
-    found = f"{what}: {'; '.join(asked.updates) or UPDATES[ALL]}"
-    return (
-        f"{found}, and O(r) at each event that ends it, r = marked events of its matches, for any may say where they begin"
-        if anywhere and unknown is not None
-        else found
-    )
+    return f"and to find {negated.text}, which must not come: {'; '.join(_Asked(Program(negated.automaton)).updates) or UPDATES[ALL]}"
 
 
 def _negated(negated: Negated, terms: Terms) -> str:
@@ -201,7 +166,7 @@ class GuardedMethod(_Guards):
     """All matches of an automaton with guards."""
 
     name = "guarded"
-    evaluation = Guarded
+    evaluation = GuardedRun
     samples = True
 
     def serves(self, task: Task) -> bool:
@@ -213,7 +178,7 @@ class GuardedMethod(_Guards):
         return task.selected
 
     def start(self, terms: Terms, **options: Any) -> AnyEvaluation:
-        """By the kernel, where it knows what the program asks."""
+        """By the kernel of guards."""
         return guarded(terms.program, **terms.bounds, **options)
 
 
@@ -221,7 +186,7 @@ class GuardedCountMethod(_Guards):
     """COUNT(*) of an automaton with guards."""
 
     name = "guarded count"
-    evaluation = GuardedCounts
+    evaluation = GuardedCountRun
     counts = True
     heeds_vetoes = True
 
@@ -234,12 +199,11 @@ class GuardedCountMethod(_Guards):
         return task.selected
 
     def start(self, terms: Terms, **options: Any) -> AnyEvaluation:
-        """By the kernel, where it knows what the program asks."""
+        """By the kernel of guards."""
         return guarded_counts(terms.program, **terms.bounds, **options)
 
     def _delay(self, terms: Terms) -> str:
-        if self.uncompiled(terms) is not None:
-            return "O(r log n) per trigger, r = marked events that it reaches; nothing is enumerated"
+        del terms
         return (
             "per trigger O(log n), O(n) where values are compared by order, n = marked events alive; the same for each event that it reaches whose"
             " matches are not counted yet, or have lost a start to the window since then; nothing is enumerated"
@@ -250,7 +214,7 @@ class GuardedChoiceMethod(_Guards):
     """NXT, LAST and MAX of any automaton: the last method that is asked."""
 
     name = "guarded choice"
-    evaluation = GuardedChoice
+    evaluation = GuardedChoiceRun
     heeds_vetoes = True
 
     def serves(self, task: Task) -> bool:
@@ -263,7 +227,7 @@ class GuardedChoiceMethod(_Guards):
         return ChoiceProgram(task.whole.automaton, task.strategy, shown)
 
     def start(self, terms: Terms, **options: Any) -> AnyEvaluation:
-        """By the kernel, where it knows what the program asks."""
+        """By the kernel of guards."""
         assert isinstance(terms.program, ChoiceProgram)
         return guarded_choice(terms.program, **terms.bounds, **options)
 
@@ -274,21 +238,19 @@ class GuardedChoiceMethod(_Guards):
     def _delay(self, terms: Terms) -> str:
         assert isinstance(terms.program, ChoiceProgram)
         strategy, automaton = terms.program.strategy, terms.program.automaton
-        if self.uncompiled(terms) is None and not (strategy is Strategy.MAX and not is_last(automaton)):
+        if strategy is not Strategy.MAX or is_last(automaton):
             return (
                 "per trigger O(log n), O(n) where values are compared by order, n = marked events alive; the same for each event that it reaches"
                 " whose choice is not known yet, or has left the window since then; then output-linear for what is chosen"
             )
-        if strategy is Strategy.MAX:
-            return (
-                f"per trigger at most {MAXIMAL_LIMIT:,} steps of O(r), r = marked events that it reaches: matches that the same events would"
-                " enlarge are compared together, none is listed; then output-linear for what is chosen"
-            )
-        return "O(r log n) per trigger, r = marked events that it reaches; then output-linear for what is chosen"
+        return (
+            f"per trigger at most {MAXIMAL_LIMIT:,} steps of O(r), r = marked events that it reaches: matches that the same events would"
+            " enlarge are compared together, none is listed; then output-linear for what is chosen"
+        )
 
 
 class CompiledChoiceMethod(GuardedChoiceMethod):
-    """NXT and LAST of an automaton without guards, and MAX where it is LAST, if the kernel of guards knows all that it asks.
+    """NXT and LAST of an automaton without guards, and MAX where it is LAST.
 
     Chosen in the match graph, a trigger costs what its choice reaches; end by end, the letters of its window are read again
     (benchmarks/record/methods.json: 1.3 to 60 times as long; with a strategy inside the pattern 0.87 to 1.02 times). Any MAX compares all that a
@@ -301,10 +263,10 @@ class CompiledChoiceMethod(GuardedChoiceMethod):
         return super().serves(task) and task.compares_events is None
 
     def fits(self, task: Task) -> str | None:
-        """What the kernel does not know, or does not better."""
+        """What end by end may do better."""
         if task.strategy is Strategy.MAX and not is_last(task.whole.automaton):
             return "MAX compares matches that may be no match together"
-        return self.uncompiled(Terms(self.program(task), limit=task.plan.limit))
+        return None
 
 
 class _Asked:
@@ -315,18 +277,14 @@ class _Asked:
     at.
     """
 
-    def __init__(self, program: Program, *, compiled: bool) -> None:
-        self._compiled = compiled
-        self._costs = COMPILED_UPDATES if compiled else UPDATES
-        self._answers = COMPILED_ANSWERS if compiled else ANSWERS
+    def __init__(self, program: Program) -> None:
         self._alphabet = program.automaton.alphabet
-        tables = GuardTables(program) if compiled else None
-        regions = Regions(program.automaton) if tables is None else tables.regions
-        self._layered = {} if tables is None else tables.layered
+        tables = GuardTables(program)
+        regions = tables.regions
+        self._layered = tables.layered
         self.updates: dict[str, None] = {}
         self.answers: dict[str, None] = {}
-        self.several = False
-        self.sets, self.complete = False, True
+        self.several = self.sets = False
         edges: list[tuple[int, int]] = []
         kept: list[tuple[int, int]] = []
         seen, todo = {regions.initial}, [regions.initial]
@@ -337,31 +295,25 @@ class _Asked:
                 if target not in seen:
                     seen.add(target)
                     todo.append(target)
-        self.ambiguous, self.complete = regions.ambiguous, self.complete and not todo
+        self.ambiguous, self.complete = regions.ambiguous, not todo
         # What is kept once for each variable is no set: an iteration is where a move can be taken again.
         self.sets |= any(source in reached({target}, edges + kept) for source, target in kept)
 
     def _look_at(self, regions: Regions, macro: Macro) -> list[tuple[Macro, bool]]:
-        """What one macro state asks; its moves, and whether these keep sets of choices."""
+        """What one macro state asks; its moves, and whether these keep choices of events."""
         moves = []
-        try:
-            for region in regions_of(regions, macro):
-                if region.label is None:
-                    self.updates.setdefault(UNMARKED)
-                elif any(target in self._layered for target, _ in region.targets):
-                    self.updates.setdefault(LAYERS)
-                    for slot in sorted({slot for term in region.made for slot in reads(term)}):
-                        name = self._names(macro)[slot]
-                        self.answers.setdefault(
-                            f"({name}) is kept over events that ask nothing of it: they enter a group once it is asked for"
-                        )
-                elif macro is not regions.initial:
-                    plural = regions.several(macro) if self._compiled else regions.plural(macro)
-                    self._ask(Question(region, plural=plural), self._names(macro), plural if self._compiled else frozenset())
-                moves += [(target, any(isinstance(term, Joined) for term in region.made)) for target, _ in region.targets]
-                self.sets |= bool(region.targets) and any(isinstance(term, Gathered) and term.how == "set" for term in region.made)
-        except UnknownError:
-            self.complete = False
+        for region in regions_of(regions, macro):
+            if region.label is None:
+                self.updates.setdefault(UNMARKED)
+            elif any(target in self._layered for target, _ in region.targets):
+                self.updates.setdefault(LAYERS)
+                for slot in sorted({slot for term in region.made for slot in reads(term)}):
+                    name = self._names(macro)[slot]
+                    self.answers.setdefault(f"({name}) is kept over events that ask nothing of it: they enter a group once it is asked for")
+            elif macro is not regions.initial:
+                self._ask(region, self._names(macro), regions.several(macro))
+            moves += [(target, any(isinstance(term, Joined) for term in region.made)) for target, _ in region.targets]
+            self.sets |= bool(region.targets) and any(isinstance(term, Gathered) and term.how == "set" for term in region.made)
         return moves
 
     def _names(self, macro: Macro) -> list[str]:
@@ -372,23 +324,38 @@ class _Asked:
                 names[slot].setdefault(self._alphabet.names[register])
         return [" = ".join(each) for each in names]
 
-    def _ask(self, question: Question, names: Sequence[str], sets: frozenset[int]) -> None:
-        shape = question.shape
-        if shape.equals:
+    def _ask(self, region: Region, names: Sequence[str], sets: frozenset[int]) -> None:
+        equal, others = equalities(region, sets)
+        kind = _kind(others, sets)
+        if equal:
             self.updates.setdefault(HASHED)
-        self.several |= shape.kind == GROUPS
-        for slot in shape.carried:
-            if slot not in shape.equals:  # else it is a value of the event
-                self.updates.setdefault(CARRIED)
-                self.answers.setdefault(f"({names[slot]}) is carried to a later comparison: one index for each of its values alive")
-        if shape.kind != ALL:
-            self.updates.setdefault(self._costs[shape.kind])
-        for test, truth in question.literals:
+        self.several |= kind == GROUPS
+        for slot in sorted({slot for term in region.made for slot in reads(term)} - equal.keys()):  # else it is a value of the event
+            self.updates.setdefault(CARRIED)
+            self.answers.setdefault(f"({names[slot]}) is carried to a later comparison: one index for each of its values alive")
+        if kind != ALL:
+            self.updates.setdefault(UPDATES[kind])
+        for test, truth in region.literals:
             if not truth or not reads(test):
                 continue
-            hashed = isinstance(test, Compares) and test.operator == "=" and any(test.before == Before(slot) for slot in shape.equals)
             if isinstance(test, Computes):
                 answer = ASKED if any(step.question is not None for step in steps(test.condition)) else COMPUTED
             else:
-                answer = AMONG if reads(test) & sets else self._answers[ALL if hashed else shape.kind]
+                answer = AMONG if reads(test) & sets else ANSWERS[ALL if (test, truth) not in others else kind]
             self.answers.setdefault(f"{test_text(test, names)}: {answer}")
+
+
+def _kind(conditions: Sequence[Condition], sets: frozenset[int]) -> str:
+    """What these conditions ask of partial matches that are equal."""
+    match conditions:
+        case []:
+            return ALL
+        case [(Elapsed(before=Before(register=slot), now=Time() | Index()) as first, _), *_] if slot not in sets and all(
+            isinstance(test, Elapsed) and (test.before, test.now) == (first.before, first.now) for test, _ in conditions
+        ):
+            return AGE
+        case [(Compares(before=Before(register=slot), operator=operator), truth)] if slot not in sets and (
+            operator if truth else NEGATED[operator]
+        ) not in {"=", "!="}:
+            return ORDER
+    return GROUPS

@@ -12,11 +12,15 @@ import numpy as np
 
 from cepheid.engine.memory.checks import demand, inside
 from cepheid.engine.memory.pools import power_of_two, ragged
+from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Array = np.ndarray[Any, Any]
+
+SETS_LIMIT = 1 << 14
+"""Different sets of values that one event may make, where partial matches keep sets: each is a group, and n values have 2^n sets."""
 
 SET = ("hash", "before", "size")
 """The first words of a set; before: the one in the same bucket that was made before, 0 without; size: twice the number of its words, and 1 if NULL
@@ -200,3 +204,12 @@ def _read(section: bytes) -> tuple[Array, Array]:
         place += len(SET) + ((size & (1 << STRIDE_BITS) - 1) >> 1)
     demand(place == len(sizes))
     return words, np.array(found, np.int64)
+
+
+def too_many_sets(groups: int) -> LimitError:
+    """An event makes so many groups."""
+    return LimitError(
+        f"an event leads to {groups} groups of partial matches that keep different sets of values, and the limit is {SETS_LIMIT} (SETS_LIMIT)",
+        help="a condition between an iteration and a later variable keeps all values of each choice of events: let the events follow"
+        " each other directly (`:+`, `:{5}`), compare with prev, or bound the iteration by a smaller window",
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from decimal import Decimal
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,7 +24,6 @@ from cepheid.automata.transition import BEGINS, ENDS, PRECEDES, SHOWN
 from cepheid.engine.evaluations.guards.guarded_facts import Facts
 from cepheid.engine.evaluations.guards.guarded_layers import Move, layered
 from cepheid.engine.evaluations.guards.guarded_memo import MEMO
-from cepheid.engine.evaluations.uncompiled.guarded_indexes import ALL, ORDER, Question
 from cepheid.engine.letters.encoded import is_interned, ordered_bits
 from cepheid.engine.letters.values import plain_constant
 from cepheid.errors import LimitError
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.automaton import Automaton, Part
     from cepheid.automata.program import Program
+    from cepheid.automata.regions import Literal as Condition
     from cepheid.automata.regions import Macro, Region, Step
     from cepheid.automata.registers import Term
     from cepheid.automata.transition import Parts
@@ -271,12 +272,20 @@ class UnknownError(Exception):
     """A program asks what the kernel does not know; its text says what."""
 
 
-class RepeatsError(UnknownError):
+class RepeatsError(Exception):
     """Matches are not to be counted as they stand, for one may be found in several ways."""
 
 
+def _too_large(fact: str) -> LimitError:
+    """The error of a program that passes a limit of the kernel."""
+    return LimitError(
+        fact,
+        help="write smaller counts, as {5}, or fewer variables and conditions between them; what they come to may be an attribute of the events",
+    )
+
+
 def regions_of(regions: Regions, macro: Macro) -> Iterator[Region]:
-    """The regions of a macro state at all letters, but for those of groups that stay as they are. Raises UnknownError past MOST_COMBINED."""
+    """The regions of a macro state at all letters, but for those of groups that stay as they are. Raises LimitError past MOST_COMBINED."""
     for step in _steps(regions, macro):
         yield from step.marked
         yield from step.unmarked or ()
@@ -290,13 +299,13 @@ def _steps(regions: Regions, macro: Macro) -> Iterator[Step]:
     asking = [dataclasses.replace(move, requires=move.requires & ~run, forbids=move.forbids & ~run) for move in moves]
     for number, (requires, _) in enumerate(cubes(asking, regions.automaton.alphabet, effects=effects)):
         if number == MOST_COMBINED:
-            raise UnknownError(f"more than {MOST_COMBINED:,} combinations of conditions decide how a partial match goes on")
+            raise _too_large(f"more than {MOST_COMBINED:,} combinations of conditions decide how a partial match goes on (MOST_COMBINED)")
         step = regions.step(macro, requires)
         yield step if macro is not regions.initial else dataclasses.replace(step, unmarked=None)
 
 
 class GuardTables:
-    """The tables of one program. Raises UnknownError where the kernel does not know what it asks, LimitError as `Regions`.
+    """The tables of one program. Raises LimitError past the limits of this file, and as `Regions`.
 
     What does not depend on letters is made once for an automaton, and kept with it (`Automaton.derived`).
 
@@ -320,15 +329,9 @@ class GuardTables:
     def __init__(self, program: Program) -> None:
         derived = program.automaton.derived
         if GuardTables not in derived:
-            try:
-                self._make(program)
-                derived[GuardTables] = {**vars(self)}
-            except UnknownError as error:
-                derived[GuardTables] = str(error)
-        known = derived[GuardTables]
-        if isinstance(known, str):
-            raise UnknownError(known)
-        vars(self).update(known)
+            self._make(program)
+            derived[GuardTables] = {**vars(self)}
+        vars(self).update(derived[GuardTables])
         self.program = program
         self.facts = self.facts.fresh()
         self.repeats = self.regions.ambiguous or program.repeats
@@ -367,9 +370,9 @@ class GuardTables:
         every = [shape for shapes in self.shapes for shape in shapes]
         tested = max((len(shape.slots) for shape in every), default=0)
         if tested > TESTED:
-            raise UnknownError(f"more than {TESTED} values are compared at one event")
+            raise _too_large(f"more than {TESTED} values are compared at one event (TESTED)")
         if len(self.macros) * self.most_shapes > 1 << SHAPE_BITS:
-            raise UnknownError("it has too many indexes")
+            raise _too_large(f"the pattern needs more than 2^{SHAPE_BITS} indexes of its partial matches (SHAPE_BITS)")
         self.hashed = any(shape.equals or shape.carried for shape in every)
         self.carries = any(shape.carried for shape in every)
         self.shape_width = len(INDEX) - 1 + max((sum(map(len, shape)) for shape in every), default=0)
@@ -411,7 +414,7 @@ class GuardTables:
                             written.setdefault((target, slot), set()).update(_sources(macro, value))
                         todo.append(target)
             if len(looked) > MACROS:
-                raise UnknownError(f"it has more than {MACROS} macro states")
+                raise _too_large(f"the pattern has more than {MACROS:,} macro states (MACROS)")
         simple = not (self.passes or self.timely or self.program.automaton.parts or self.program.automaton.begins is not None)
         self.layered = layered([move for own in looked.values() for move, _ in own] if simple else [], ended)
         asked = {macro: {self._as_layer(ask, move.targets) for move, ask in own} for macro, own in looked.items()}
@@ -435,17 +438,16 @@ class GuardTables:
     def _ask(self, macro: Macro, region: Region) -> Ask | None:
         """What a region asks; None where nothing can be such."""
         if region.label is not None and region.label >= UNMARKED:
-            raise UnknownError("it has too many labels")
+            raise _too_large(f"the events of the pattern have more than {UNMARKED:,} labels (UNMARKED)")
         self.facts.know(region)
         several = self.regions.several(macro)
-        question = Question(region, plural=several)
-        tests = _tests(question, several, self.regions.plural(macro), self.questions)
+        equal, others = equalities(region, several)
+        tests = _tests(others, several, self.regions.plural(macro), self.questions)
         if tests is None:
             return None
         tests = self._ended(region, tests)
-        equal = tuple(zip(question.shape.equals, question.equal, strict=True))
-        carried = {slot for term in region.made for slot in reads(term)} - dict(equal).keys()
-        return Ask(equal, tests, tuple(sorted(carried)))
+        carried = {slot for term in region.made for slot in reads(term)} - equal.keys()
+        return Ask(tuple(sorted(equal.items(), key=itemgetter(0))), tests, tuple(sorted(carried)))
 
     def _ended(self, region: Region, tests: tuple[Test, ...]) -> tuple[Test, ...]:
         """Tests, of which those are told that ask where the pattern before THEN has ended, if the region's event begins a part that is chosen."""
@@ -654,7 +656,7 @@ def _places(program: Program) -> tuple[Array, Array]:
     says = automaton.begins is not None
     everywhere = isinstance(program, NextProgram) and program.everywhere
     if len(parts) > MOST_PARTS:
-        raise UnknownError(f"strategies choose in more than {MOST_PARTS} parts of the pattern")
+        raise _too_large(f"strategies choose in more than {MOST_PARTS} parts of the pattern (MOST_PARTS)")
     found: Array = np.zeros((len(automaton.labels), 1 + len(parts)), np.int64)
     for number, (mark, places) in enumerate(automaton.labels):
         found[number, 0] = SAYS * (everywhere or bool(mark and says))
@@ -822,24 +824,32 @@ def _answers(shape: Shape, wanted: Shape) -> bool:
     return (shape.equals, shape.carried) == (wanted.equals, wanted.carried) and set(shape.slots) >= set(wanted.slots)
 
 
+def equalities(region: Region, several: frozenset[int]) -> tuple[dict[int, Expression], list[Condition]]:
+    """The slots that are equal to a value of the event, with that value, and what else is asked of slots; several: those with sets."""
+    equal: dict[int, Expression] = {}
+    others: list[Condition] = []
+    for literal in region.literals:
+        match literal:
+            case Compares(before=Before(register=slot), operator="=", now=now), True if slot not in several and slot not in equal:
+                equal[slot] = now
+            case test, _ if reads(test):
+                others.append(literal)
+    return equal, others
+
+
 def _tests(
-    question: Question, several: frozenset[int], plural: frozenset[int], questions: dict[Expression, tuple[Expression, ...]]
+    literals: Iterable[Condition],
+    several: frozenset[int],
+    plural: frozenset[int],
+    questions: dict[Expression, tuple[Expression, ...]],
 ) -> tuple[Test, ...] | None:
-    """What a question asks beside its equalities, by slot; None where nothing can be such. several, plural: slots, see `Regions`.
+    """What is asked beside equalities, by slot; None where nothing can be such. several, plural: slots, see `Regions`.
 
     questions: see `GuardTables`; new ones join them.
     """
-    shape = question.shape
-    if shape.kind == ALL:
-        return ()
-    assert question.now is not None or question.rest
-    if shape.kind == ORDER and question.now is not None:
-        return (_comparison(shape.slot, question.operator, question.now, question.truth),)
     ages: dict[tuple[int, Expression], list[tuple[Interval, bool]]] = {}
-    if question.now is not None:
-        ages[shape.slot, question.now] = list(shape.ages)
     found: list[Test] = []
-    for literal in question.rest:
+    for literal in literals:
         match literal:
             case Compares(before=Before(register=slot), operator=operator, now=now), truth if slot not in several:
                 found.append(_comparison(slot, operator, now, truth))

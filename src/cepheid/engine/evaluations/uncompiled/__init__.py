@@ -1,1 +1,0 @@
-"""Patterns that compare events, in plain Python: what the kernel of guards does not know."""
