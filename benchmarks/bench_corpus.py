@@ -5,7 +5,7 @@
 Every figure is nanoseconds of the processor per event, the median of three: `run` at each size, and `pushes` of 1,000 events. A query that costs more
 than `STOP` at one size is not run at the next. One that would miss the goal otherwise is measured once more, and the lower figures count: other work
 on the machine makes them worse, never better. `compile_ms` is from the text to what runs. `methods` are those of its EVENT definitions and its own;
-`not_compiled` says why Python evaluates one of them, `update` what an event costs where kernels evaluate all.
+`update` says what an event costs.
 
 A query is judged by its figure at the greatest size. It reaches the goal if that is at most `GOAL` (`DEFINITIONS_GOAL` with EVENT definitions), and
 at most `GROWTH` times the figure at a tenth of that size, if that is `GROWS_FROM` or more. An entry that has `known` says why it does not. The exit
@@ -41,7 +41,6 @@ from cepheid.testing.methods import anew, layers_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cepheid.engine.plan.compiled import Compiled
     from cepheid.query import Query
 
 CORPUS = Path(__file__).with_name("corpus.toml")
@@ -156,11 +155,6 @@ def pushes(query: Query, events: pa.Table) -> int:
     return sum(len(recognizer.push(batch)) for batch in events.to_batches(max_chunksize=PUSH))
 
 
-def not_compiled(compiled: Compiled) -> list[str]:
-    """Why Python evaluates the query, one of its definitions, or what must not come, event by event; nothing where kernels do."""
-    return list(dict.fromkeys(reason for layer in layers_of(compiled) for reason in layer.not_compiled))
-
-
 def measured(entry: Entry, sizes: list[int]) -> dict[str, Any]:
     """The row of one query; `failed` instead of figures where it raises."""
     row: dict[str, Any] = {"name": entry.name, "kind": entry.kind, "query": entry.query}
@@ -171,7 +165,7 @@ def measured(entry: Entry, sizes: list[int]) -> dict[str, Any]:
         compiling = cost(lambda: anew(query).compiled(schema), 1, stop=math.inf)
         compiled = query.compiled(schema)
         row |= {"methods": [layer.method.name for layer in layers_of(compiled)], "compile_ms": round(compiling / 1e6, 1)}
-        row |= {"not_compiled": "; ".join(reasons)} if (reasons := not_compiled(compiled)) else {"update": compiled.guarantee.update}
+        row |= {"update": compiled.guarantee.update}
         row |= {"goal": DEFINITIONS_GOAL if compiled.layers else GOAL, "run": {}, "matches": {}}
         query.run(entry.stream(WARM))
         for size in sizes:
@@ -226,7 +220,7 @@ def unequal(rows: list[dict[str, Any]]) -> list[str]:
 def lines(row: dict[str, Any]) -> str:
     """What the summary says of a query."""
     what = [f"{row.get('ns', '-'):>9} ns", f"x {row['growth']:<5}" if "growth" in row else " " * 7, f"{row['name']} ({row['kind']})"]
-    why = row.get("failed") or row.get("not_compiled") or f"compiled ({', '.join(row['methods'])}): {row['update']}"
+    why = row.get("failed") or f"{', '.join(row['methods'])}: {row['update']}"
     return "  ".join([*what, f"[{', '.join(row['missed'])}] " * bool(row["missed"]) + why])
 
 
@@ -260,7 +254,6 @@ def summary(rows: list[dict[str, Any]], differences: list[str]) -> dict[str, Any
         "median": statistics.median(figures) if figures else None,
         "share below 150 ns": round(float(np.mean([each < QUICK for each in figures])), 2) if figures else None,
         "share below 1 us": round(float(np.mean([each < GOAL for each in figures])), 2) if figures else None,
-        "compiled": sum("not_compiled" not in row for row in rows),
         "slowest to compile, ms": max((row["compile_ms"] for row in rows if "compile_ms" in row), default=None),
     }
     print("\n" + ", ".join(f"{name} {value}" for name, value in shares.items()))

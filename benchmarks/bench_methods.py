@@ -88,14 +88,13 @@ def compared(text: str, events: pa.Table) -> dict[str, float]:
     """The cost by each way, the planner's first."""
     query = cepheid.query(text)
     schema = query.schema(events.schema)
-    ways = [By(), *(way for way in alternatives(query, schema) if way.kernel)]
+    compiled = query.compiled(schema)
+    ways = [By(compiled.method), *alternatives(query, schema)]
     found: dict[str, float] = {}
     for way in ways * TURNS:
         with way():
             asked = anew(query)
             compiled = asked.compiled(schema)
-            if compiled.method.uncompiled(compiled.terms) is not None:
-                continue
             try:
                 found[compiled.method.name] = min(found.get(compiled.method.name, float("inf")), cost(asked, events))
             except LimitError:

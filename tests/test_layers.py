@@ -59,7 +59,7 @@ ALLOWED: dict[str, set[str]] = {
 ROOMS = ("memory", "letters", "output", "input", "evaluations", "plan", "run")
 """The packages of the engine: each may import those before it."""
 
-INNER_ROOMS = ("", "around", "graph", "counts", "choosing", "uncompiled", "guards", "absences")
+INNER_ROOMS = ("", "around", "graph", "counts", "choosing", "guards", "absences")
 """Those of the evaluations, "" for what all of them share: the same."""
 
 PARTS = dict.fromkeys(("testing.evaluate", "testing.denotation", "testing.derived"), "testing.reference")

@@ -1,8 +1,8 @@
 """Patterns of whose parts NXT, LAST or MAX choose some matches, or THEN what is next, by the kernel of guards: all matches, or their number.
 
-Comes in: what `GuardedRun` reads. Goes out: the matches, in the order of the events that end them. `guarded.Guarded` does the same in plain Python
-for all programs. Each part has a run of its own, which reads the events first, as far as they are asked for. The supports that it gives go to the
-kernel, which leaves no other way through the part (`_guards_parts`), and to the runs of parts around it.
+Comes in: what `GuardedRun` reads. Goes out: the matches, in the order of the events that end them. Each part has a run of its own,
+which reads the events first, as far as they are asked for. The supports that it gives go to the kernel, which leaves no other way through the part
+(`_guards_parts`), and to the runs of parts around it.
 """
 
 from __future__ import annotations
