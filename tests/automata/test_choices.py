@@ -15,9 +15,9 @@ from cepheid.automata.choices import Choices
 from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, NEXT, RESETS, Correlation, marked
 from cepheid.automata.guards import Guards
 from cepheid.automata.registers import Before, Computes, combinations, substituted
-from cepheid.engine.evaluations.uncompiled.guarded_values import Evaluator
 from cepheid.logical.plan import Apply, Field, leaves, localize
 from cepheid.schema import EventSchema
+from cepheid.testing import runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -138,31 +138,41 @@ def actions(rng: random.Random, found: Correlation) -> frozenset[Action]:
 def test_choices_are_those_of_the_correlation(name: str) -> None:
     rng, found = random.Random(f"{SEED} choices {name}"), correlation(LEVELS[name])
     choices = Choices.of(Guards(EventSchema({}), 0), found)
-    evaluator, complete = Evaluator(), 0
+    complete = 0
     for _ in range(CASES):
         kept: KeptEvents | None = None
         held: dict[int, Any] = {}
         for _ in range(rng.randint(1, 12)):
             now = {"v": rng.randrange(3), "k": rng.choice([None, 0, 1])}
             does = actions(rng, found)
-            evaluator.now = lambda value, now=now: now[value.path[0]] if isinstance(value, Field) else value.value  # type: ignore[misc]
-            wanted, kept = after(found, None if (BEGIN, found.top) in does else kept, does, evaluator.now)
+            event = Event(now)
+            wanted, kept = after(found, None if (BEGIN, found.top) in does else kept, does, event.value)
             tests, stores = choices.program(does, frozenset())
 
             def filled(register: int, held: dict[int, Any] = held) -> Before | None:
                 return Before(register) if register in held else None
 
             asked = [test for each in tests if (test := registers.test_after(each, filled)) is not None]
-            given = [rows(test, evaluator, held) for test in asked if isinstance(test, Computes)]
+            given = [rows(test, event, held) for test in asked if isinstance(test, Computes)]
             assert {frozenset(row.items()) for each in given for row in each} == {frozenset(row.items()) for row in wanted}
             complete += len(wanted) > 1
             changed = {store.register: substituted(store.term, filled) for store in stores}
-            made = {register: evaluator.value(term, held) for register, term in changed.items() if term is not None}
+            made = {register: event.content(term, held) for register, term in changed.items() if term is not None}
             held = {register: value for register, value in held.items() if register not in changed} | made
     assert complete > 2
 
 
-def rows(test: Computes, evaluator: Evaluator, held: dict[int, Any]) -> list[dict[Expression, Any]]:
+class Event(runs._Step):
+    """An event with these values, which terms are evaluated at, by the definition."""
+
+    def __init__(self, now: dict[str, Any]) -> None:
+        self.now = now
+
+    def value(self, expression: Expression) -> Any:
+        return self.now[expression.path[0]] if isinstance(expression, Field) else expression.value
+
+
+def rows(test: Computes, event: Event, held: dict[int, Any]) -> list[dict[Expression, Any]]:
     """The choices of a test, without the constants that it names."""
-    found = combinations(test.operands, lambda term: evaluator.rows(term, held))
+    found = combinations(test.operands, lambda term: event.rows(term, held))
     return [{value: own for value, own in row.items() if isinstance(value, Field)} for row in found]

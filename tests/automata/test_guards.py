@@ -184,8 +184,6 @@ CONSUMERS = {
     "engine/evaluations/guards/guarded_tables.py _has_others_between": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guards/guarded_choice_run.py is_last": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guards/guarded_choice_run.py unites": "test_chains_unite_whose_guard_is_a_longest_gap",
-    "engine/evaluations/uncompiled/guarded_state.py _macro": "test_macro_states_ask_guards",
-    "engine/evaluations/uncompiled/guarded_values.py Contents": "test_macro_states_ask_guards",
     "automata/strategies.py _Construction": "test_strategies_refuse_guards",
     "automata/strategies.py _Rivals": "test_strategies_refuse_guards",
     "automata/strategies.py _answers": "test_strategies_refuse_guards",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from guard_cases import A, B, C, Row, W, X, Y, Z, automaton, guard, stores
 from pattern_cases import SEED
-from test_guarded_kernel import TINY, forged, matches_of
+from test_guarded_kernel import TINY, by_definition, forged, matches_of, whole_of
 
 import cepheid
 from cepheid.automata import Automaton, Program, Transition
@@ -19,7 +19,6 @@ from cepheid.automata.registers import Before, Compares, Now
 from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
 from cepheid.engine.evaluations.guards.guarded_run import GuardedRun, GuardSizes
 from cepheid.engine.evaluations.guards.guarded_tables import GuardTables
-from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedChoice
 from cepheid.engine.letters.encoded import Texts
 from cepheid.errors import SnapshotError
 from cepheid.kernel import available
@@ -122,11 +121,11 @@ def test_an_event_makes_one_cell_however_many_values_are_alive(strategy: Strateg
         assert cells_of(evaluation) == 350 + len(found)
 
 
-def runs(chain: Automaton, **how: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """(program, its evaluation in Python, that by the kernel) of all matches, and of those that are chosen."""
-    yield Program(chain), Guarded, GuardedRun
+def runs(chain: Automaton) -> Iterator[tuple[Program, type[GuardedRun]]]:
+    """(program, its run) of all matches, and of those that are chosen."""
+    yield Program(chain), GuardedRun
     for strategy in (Strategy.NXT, Strategy.LAST, Strategy.MAX):
-        yield ChoiceProgram(chain, strategy, None), GuardedChoice, GuardedChoiceRun
+        yield ChoiceProgram(chain, strategy, None), GuardedChoiceRun
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -134,10 +133,11 @@ def runs(chain: Automaton, **how: Any) -> Iterator[tuple[Any, Any, Any]]:
 def test_long_streams_in_pieces_with_restarts(name: str, values: int) -> None:
     """The kernel returns in between, and has no room at first: what was made stays, and nothing is there twice."""
     rng = random.Random(f"{SEED} layers {name} {values}")
-    for program, plain, kind in runs(CHAINS[name]):
+    for program, kind in runs(CHAINS[name]):
         window = 40 if name == "one event between" and not isinstance(program, ChoiceProgram) else 20
         rows, texts, bounds = rows_of(rng, 300, values), Texts(), {"window": window}
-        wanted = matches_of(plain(program, **bounds), rows, texts=texts)
+        whole = by_definition(program, rows, bounds, most=1 << 20)
+        wanted = whole_of(program, rows, bounds, whole, texts=texts)
         assert values > 3 or len(wanted) > 20
         for variant, sizes in itertools.product(available(), (None, TINY)):
             evaluation, found = made(kind, program, variant, sizes, bounds), []
@@ -162,7 +162,7 @@ def made(kind: type[GuardedRun], program: Any, variant: str, sizes: GuardSizes |
 @pytest.mark.parametrize("name", CHAINS)
 def test_forged_layers_are_refused_or_run(name: str) -> None:
     rng = random.Random(f"{SEED} forged layers {name}")
-    for program, _, kind in runs(CHAINS[name]):
+    for program, kind in runs(CHAINS[name]):
         refused = ran = 0
         for _ in range(60):
             rows, texts, bounds = rows_of(rng, 16, 3), Texts(), {"window": rng.choice((None, 8)), "limit": 20}

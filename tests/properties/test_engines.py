@@ -1,6 +1,6 @@
 """The main test: random queries on random streams mean the same on every path of evaluation.
 
-reference = uncompiled = compiled = compiled with bounds checks = cut into random batches = snapshot and restore at random points. (Spark:
+reference = compiled = compiled with bounds checks = kernels as Python = cut into random batches = snapshot and restore at random points. (Spark:
 tests/spark/test_batch_random.py; strategies: test_strategies.py.) CEPHEID_CASES cases per path, from CEPHEID_SEED; every failure prints it.
 """
 
