@@ -1,4 +1,4 @@
-"""The kernel of guards in all variants, against the evaluation in plain Python: the same matches in the same order, whatever is asked and restored."""
+"""The kernel of guards in all variants, against the definition: the same matches in one order, whatever is asked and restored."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from enough import Enough, share
 from guard_cases import NAME, A, B, C, Match, Row, T, V, W, X, Y, Z, events, guard, random_automaton, random_rows, simulated, stores
 from guard_cases import automaton as automaton_of
+from guard_definition import Defined, by_end, chosen, defined, is_match, named
 from pattern_cases import CASES, SEED
 
 from cepheid.automata import Automaton, Program, Transition, regions, trim
@@ -21,13 +22,12 @@ from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now
 from cepheid.automata.transform import spans
 from cepheid.automata.transition import order
 from cepheid.engine.evaluations.base import collect
-from cepheid.engine.evaluations.guards import guarded_tables
+from cepheid.engine.evaluations.guards import guarded_sets, guarded_tables
 from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
 from cepheid.engine.evaluations.guards.guarded_run import LIVE, GuardedBeginsRun, GuardedCountRun, GuardedRun, GuardSizes
-from cepheid.engine.evaluations.guards.guarded_start import guarded, guarded_choice, guarded_counts, uncompiled
-from cepheid.engine.evaluations.guards.guarded_tables import GuardTables, UnknownError
-from cepheid.engine.evaluations.uncompiled import guarded as in_python
-from cepheid.engine.evaluations.uncompiled.guarded import Guarded, GuardedChoice, GuardedCounts
+from cepheid.engine.evaluations.guards.guarded_start import guarded, guarded_choice, guarded_counts
+from cepheid.engine.evaluations.guards.guarded_tables import GuardTables
+from cepheid.engine.evaluations.spread import spread
 from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.output.exact_counts import to_integer
 from cepheid.errors import LimitError, NotSupportedError, SnapshotError
@@ -36,7 +36,7 @@ from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.plan import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 FAST = tuple(variant for variant in available() if variant != "python")
 """The variants that read hundreds of events without a window in no time."""
@@ -44,7 +44,11 @@ FAST = tuple(variant for variant in available() if variant != "python")
 TINY = GuardSizes(places=1, chunk=2, chunk_positions=3, levels=1, queue=1, codes=2, sets=1)
 
 
-def matches_of(evaluation: Guarded | GuardedRun, rows: list[Row], *, texts: Texts, **how: Any) -> list[Match]:
+Labelled = tuple[tuple[int, ...], tuple[int, ...]]
+"""A match as a kernel gives it: positions, and the label of each."""
+
+
+def matches_of(evaluation: GuardedRun, rows: list[Row], *, texts: Texts, **how: Any) -> list[Labelled]:
     """What one partition gives of a batch."""
     first, vetoed, slot = how.get("first", 0), how.get("vetoed"), how.get("slot", 0)
     slots = np.full(1, -1 if slot is None else slot, np.int32)
@@ -65,19 +69,13 @@ def random_bounds(rng: random.Random) -> dict[str, Any]:
     }
 
 
-def drawn_cases(
-    name: str, *, length: int = 25, once: bool = False, alike: bool = True
-) -> Iterator[tuple[random.Random, Program, list[Row]]]:
-    """Programs that the kernel knows, and rows; without end. once: only those in which no match is found in several ways.
-
-    alike: only those of which as many configurations share a macro state as in plain Python, so that the matches of an event have the same order.
-    """
+def drawn_cases(name: str, *, length: int = 25, once: bool = False) -> Iterator[tuple[random.Random, Program, list[Row]]]:
+    """Programs and rows; without end. once: only those in which no match is found in several ways."""
     rng = random.Random(f"{SEED} {name}")
     while True:
         program = Program(trim(random_automaton(rng, plain=rng.random() < 0.5)))
-        if any(move.target in program.automaton.finals for move in program.automaton.transitions) and known(
-            program, once=once, alike=alike
-        ):
+        ends = any(move.target in program.automaton.finals for move in program.automaton.transitions)
+        if ends and not (once and GuardTables(program).repeats):
             yield rng, program, random_rows(rng, rng.randint(4, length))
 
 
@@ -85,42 +83,87 @@ def cases(name: str, count: int = CASES, *, once: bool = False) -> Iterator[tupl
     return itertools.islice(drawn_cases(name, once=once), count)
 
 
-def known(program: Program, *, once: bool, alike: bool = True) -> bool:
-    try:
-        tables = GuardTables(program)
-    except UnknownError:
-        return False
-    return not (once and tables.repeats) and not (alike and tables.regions.shared != regions.SHARED_LIMIT)
+def run_of(rng: random.Random, program: Program, bounds: dict[str, Any], kind: type[GuardedRun] = GuardedRun) -> GuardedRun:
+    return kind(program, sizes=rng.choice((None, TINY)), variant=rng.choice(available()), **bounds)
 
 
-def run_of(rng: random.Random, program: Program, bounds: dict[str, Any]) -> GuardedRun:
-    return GuardedRun(program, sizes=rng.choice((None, TINY)), variant=rng.choice(available()), **bounds)
+def by_definition(program: Program, rows: list[Row], bounds: Mapping[str, Any], **how: Any) -> Defined:
+    """What the events do within bounds, as far as that can be listed."""
+    consumes = bounds.get("consume", Consumption.NONE) is not Consumption.NONE
+    own = {name: bounds.get(name) for name in ("window", "count_window")}
+    return defined(program.automaton, rows, consumes=consumes, **own, **how)
+
+
+def given(program: Program, whole: Defined, vetoed: Any = None) -> dict[int, set[Match]]:
+    """The matches of each trigger by the definition, or what the program's strategy chooses of them; vetoed: without those of such events."""
+    ended = {end: matches for end, matches in enumerate(whole.matches) if matches and (vetoed is None or not vetoed[end])}
+    return {end: chosen(program, found) if isinstance(program, ChoiceProgram) else set(found) for end, found in ended.items()}
+
+
+def whole_of(program: Program, rows: list[Row], bounds: Mapping[str, Any], whole: Defined, **how: Any) -> list[Labelled]:
+    """All matches within bounds, in their order, from one batch: those of the definition, each once, and the one that begins last first.
+
+    How many of each event are wanted is not asked here, but of what this gives: see `first_of`.
+    """
+    kind = GuardedChoiceRun if isinstance(program, ChoiceProgram) else GuardedRun
+    evaluation = kind(program, **{**bounds, "limit": None})
+    found = matches_of(evaluation, rows, **how)
+    matches = named(program, found)
+    wanted = given(program, whole, how.get("vetoed"))
+    assert len(set(matches)) == len(matches)
+    assert {end: set(own) for end, own in by_end(matches).items()} == wanted
+    assert [positions[-1] for positions, _ in found] == sorted(positions[-1] for positions, _ in found)
+    assert evaluation.triggers == whole.triggers
+    assert evaluation.marked.tolist() == whole.marked
+    if kind is GuardedRun:
+        for own in by_end(matches).values():
+            assert own[0][0][0] == max(positions[0] for positions, _ in own)
+    return found
+
+
+def first_of(found: list[Labelled], limit: int | None) -> list[Labelled]:
+    """The first matches of each trigger."""
+    return [match for _, own in itertools.groupby(found, key=lambda match: match[0][-1]) for match in itertools.islice(own, limit)]
+
+
+def sampled(found: list[Labelled], sample: int) -> list[Labelled]:
+    """One match of each of as many parts of equal size, of each trigger that has more than the sample."""
+    kept: list[Labelled] = []
+    for end, group in itertools.groupby(found, key=lambda match: match[0][-1]):
+        own = list(group)
+        kept += own if len(own) <= sample else [own[place] for place in spread(len(own), sample, end)]
+    return kept
 
 
 @pytest.mark.parametrize("variant", available())
-def test_the_kernel_gives_the_matches_of_the_plain_evaluation_in_their_order(variant: str) -> None:
-    drawn = Enough(share(CASES, variant), drawn_cases(f"kernel {variant}"), given=20)
-    for rng, program, rows in drawn:
+def test_the_kernel_gives_the_matches_of_the_definition_in_one_order(variant: str) -> None:
+    drawn = Enough(share(CASES, variant), drawn_cases(f"kernel {variant}"), given=20, several=2)
+    for rng, program, drawn_rows in drawn:
         bounds, texts = random_bounds(rng), Texts()
-        plain, fast = Guarded(program, **bounds), GuardedRun(program, sizes=rng.choice((None, TINY)), variant=variant, **bounds)
-        wanted = matches_of(plain, rows, texts=texts)
-        assert matches_of(fast, rows, texts=texts) == wanted
-        assert fast.marked.tolist() == plain.marked.tolist()
-        assert (fast.triggers, fast.matches, fast.events) == (plain.triggers, plain.matches, plain.events)
-        assert fast.reached == len(rows)
+        whole = by_definition(program, drawn_rows, bounds)
+        rows = drawn_rows[: len(whole)]
+        wanted = first_of(whole_of(program, rows, bounds, whole, texts=texts), bounds["limit"])
+        run = GuardedRun(program, sizes=rng.choice((None, TINY)), variant=variant, **bounds)
+        assert matches_of(run, rows, texts=texts) == wanted
+        assert run.marked.tolist() == whole.marked
+        assert (run.triggers, run.matches, run.events) == (whole.triggers, len(wanted), len(rows))
+        assert run.reached == len(rows)
         drawn.seen["given"] += len(wanted)
+        drawn.seen["several"] += run.tables.repeats
 
 
 def test_a_state_is_restored_by_another_variant() -> None:
-    for rng, program, rows in cases("kernel restored"):
+    for rng, program, drawn_rows in cases("kernel restored"):
         bounds, texts = random_bounds(rng), Texts()
-        wanted = matches_of(Guarded(program, **bounds), rows, texts=texts)
+        whole = by_definition(program, drawn_rows, bounds)
+        rows = drawn_rows[: len(whole)]
+        wanted = first_of(whole_of(program, rows, bounds, whole, texts=texts), bounds["limit"])
         evaluation, found = run_of(rng, program, bounds), []
         cuts = sorted(rng.choices(range(len(rows) + 1), k=rng.randint(1, 4)))
         for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
             found += matches_of(evaluation, rows[start:stop], texts=texts, first=start)
             assert evaluation.memory_usage() > 0
-            if rng.random() < 0.3:
+            if rows and rng.random() < 0.3:
                 assert set(evaluation.expire(rows[min(stop, len(rows) - 1)].time).tolist()) <= {0}
             if rng.random() < 0.7:
                 sections = evaluation.dump()
@@ -133,30 +176,52 @@ def test_a_state_is_restored_by_another_variant() -> None:
         assert found == wanted
 
 
+def short_streams(rng: random.Random, program: Program, bounds: Mapping[str, Any]) -> tuple[list[list[Row]], list[Defined]]:
+    """Three partitions, and what their events do."""
+    streams = [random_rows(rng, 12) for _ in range(3)]
+    wholes = [by_definition(program, rows, bounds) for rows in streams]
+    return [rows[: len(whole)] for rows, whole in zip(streams, wholes, strict=True)], wholes
+
+
+def in_slots(
+    rng: random.Random, evaluation: GuardedRun, streams: list[list[Row]], give: Callable[..., list[Any]], texts: Texts
+) -> list[Any]:
+    """What each of three partitions gives, whose events come in turns."""
+    found, places = [[], [], []], [0, 0, 0]
+    while any(place < len(rows) for place, rows in zip(places, streams, strict=True)):
+        slot, count = rng.randrange(3), rng.randint(0, 4)
+        part = streams[slot][places[slot] : places[slot] + count]
+        found[slot] += give(evaluation, part, texts=texts, first=places[slot], slot=slot)
+        places[slot] += len(part)
+    return found
+
+
 def test_partitions_in_slots_are_separate_in_the_kernel() -> None:
     for rng, program, _ in cases("kernel slots", CASES // 2):
         bounds, texts = {**random_bounds(rng), "consume": Consumption.NONE}, Texts()
-        streams = [random_rows(rng, 12) for _ in range(3)]
-        evaluation, found, places = run_of(rng, program, bounds), [[], [], []], [0, 0, 0]
-        while any(place < len(rows) for place, rows in zip(places, streams, strict=True)):
-            slot, count = rng.randrange(3), rng.randint(0, 4)
-            part = streams[slot][places[slot] : places[slot] + count]
-            found[slot] += matches_of(evaluation, part, texts=texts, first=places[slot], slot=slot)
-            places[slot] += len(part)
-        assert found == [matches_of(Guarded(program, **bounds), rows, texts=texts) for rows in streams]
+        streams, wholes = short_streams(rng, program, bounds)
+        evaluation = run_of(rng, program, bounds)
+        found = in_slots(rng, evaluation, streams, matches_of, texts)
+        for own, rows, whole in zip(found, streams, wholes, strict=True):
+            assert own == first_of(whole_of(program, rows, bounds, whole, texts=texts), bounds["limit"])
         evaluation.release(np.arange(3))
         assert matches_of(evaluation, streams[0], texts=texts, slot=1) == found[0], "a slot that was released starts again"
         assert matches_of(evaluation, streams[0], texts=texts, slot=None) == found[0]
 
 
 def test_long_streams_pass_many_windows_in_the_kernel() -> None:
-    for rng, program, _ in cases("kernel long", CASES // 8):
-        rows, texts = random_rows(rng, 200), Texts()
-        bounds = {"window": rng.randint(1, 4), "limit": rng.choice((1, 5))}
+    drawn = Enough(CASES // 8, drawn_cases("kernel long"), long=3, given=50)
+    for rng, program, _ in drawn:
+        texts, bounds = Texts(), {"window": rng.randint(1, 4), "limit": rng.choice((1, 5))}
+        rows = random_rows(rng, 200)
+        whole = by_definition(program, rows, bounds, most=300)
+        rows = rows[: len(whole)]
         evaluation, found = run_of(rng, program, bounds), []
-        for start in range(0, 200, 40):
+        for start in range(0, len(rows), 40):
             found += matches_of(evaluation, rows[start : start + 40], texts=texts, first=start)
-        assert found == matches_of(Guarded(program, **bounds), rows, texts=texts)
+        assert found == first_of(whole_of(program, rows, bounds, whole, texts=texts), bounds["limit"])
+        drawn.seen["long"] += len(rows) == 200
+        drawn.seen["given"] += len(found)
 
 
 def chain(*tests: Any, value: Any, more: Any = None, kinds: tuple[int, ...] = (A, B, C)) -> Automaton:
@@ -227,6 +292,25 @@ CARRYING = {
 ALL_CHAINS = CHAINS | SEVERAL | CARRYING
 
 
+def checked(
+    program: Program, rows: list[Row], bounds: Mapping[str, Any], *, texts: Texts, variants: Iterable[str] | None = None
+) -> list[Labelled]:
+    """What all variants give, from usual arrays and from the smallest ones: matches of the definition, each once, and as many as there are."""
+    own = {name: bounds.get(name) for name in ("window", "count_window")}
+    counts = dict(defined(program.automaton, rows, most=None, **own).counts)
+    limit = bounds.get("limit", bounds.get("sample"))
+    found = matches_of(GuardedRun(program, **bounds), rows, texts=texts)
+    matches = by_end(named(program, found))
+    assert {end: len(set(own)) for end, own in matches.items()} == {
+        end: count if limit is None else min(limit, count) for end, count in counts.items()
+    }
+    assert sum(map(len, matches.values())) == sum(len(set(own)) for own in matches.values())
+    assert all(is_match(program.automaton, rows, match) for own in matches.values() for match in own[:: 1 + len(own) // 20])
+    for variant, sizes in itertools.product(available() if variants is None else variants, (None, TINY)):
+        assert matches_of(GuardedRun(program, variant=variant, sizes=sizes, **bounds), rows, texts=texts) == found
+    return found
+
+
 @pytest.mark.parametrize("name", ALL_CHAINS)
 @pytest.mark.parametrize("limit", [3, None])
 def test_large_windows_with_starts_out_of_order(name: str, limit: int | None) -> None:
@@ -240,13 +324,14 @@ def test_large_windows_with_starts_out_of_order(name: str, limit: int | None) ->
         rows = [
             Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(count)
         ]
-        wanted = matches_of(Guarded(program, limit=limit, window=100), rows, texts=texts)
+        wanted = checked(program, rows, {"limit": limit, "window": 100}, texts=texts)
     assert len(wanted) > (count / 10 if limit and name in CHAINS else 0)
-    for variant in available():
-        assert matches_of(GuardedRun(program, limit=limit, window=100, variant=variant), rows, texts=texts) == wanted
+    whole = by_definition(program, rows, {"window": 100})
+    listed = whole_of(program, rows[: len(whole)], {"window": 100}, whole, texts=texts)
+    assert first_of(listed, limit) == [match for match in wanted if match[0][-1] < len(whole)]
 
 
-def counts_of(evaluation: GuardedCounts | GuardedCountRun, rows: list[Row], *, texts: Texts, **how: Any) -> list[tuple[int, int]]:
+def counts_of(evaluation: GuardedRun, rows: list[Row], *, texts: Texts, **how: Any) -> list[tuple[int, int]]:
     """(event, number of matches) of each trigger of one partition."""
     first, vetoed, slot = how.get("first", 0), how.get("vetoed"), how.get("slot", 0)
     slots = np.full(1, -1 if slot is None else slot, np.int32)
@@ -259,14 +344,14 @@ def counts_of(evaluation: GuardedCounts | GuardedCountRun, rows: list[Row], *, t
 
 
 @pytest.mark.parametrize("variant", available())
-def test_the_kernel_counts_what_the_plain_evaluation_counts(variant: str) -> None:
+def test_the_kernel_counts_the_matches_of_the_definition(variant: str) -> None:
     """In pieces, with restarts: what is known is of the events before, and goes with them."""
-    drawn = Enough(share(CASES, variant), drawn_cases(f"kernel counts {variant}", once=True), given=10)
+    drawn = Enough(share(CASES, variant), drawn_cases(f"kernel counts {variant}", once=True), given=10, many=1)
     for rng, program, rows in drawn:
         bounds, texts = {**random_bounds(rng), "limit": None}, Texts()
-        plain = GuardedCounts(program, **bounds)
         vetoed = np.array([rng.random() < 0.2 for _ in rows]) if rng.random() < 0.3 else None
-        wanted = counts_of(plain, rows, texts=texts, vetoed=vetoed)
+        whole = by_definition(program, rows, bounds, most=None)
+        wanted = [(end, count) for end, count in whole.counts if vetoed is None or not vetoed[end]]
 
         def fresh(program: Program = program, bounds: dict[str, Any] = bounds, rng: random.Random = rng) -> GuardedCountRun:
             return GuardedCountRun(program, sizes=rng.choice((None, TINY)), variant=variant, **bounds)
@@ -284,22 +369,18 @@ def test_the_kernel_counts_what_the_plain_evaluation_counts(variant: str) -> Non
                 sections, evaluation = evaluation.dump(), fresh()
                 evaluation.load(sections)
         assert found == wanted
-        assert (evaluation.triggers, evaluation.matches) == (plain.triggers, plain.matches)
+        assert (evaluation.triggers, evaluation.matches) == (whole.triggers, len(wanted))
         drawn.seen["given"] += sum(count > 1 for _, count in wanted)
+        drawn.seen["many"] += any(count > 10_000 for _, count in wanted)
 
 
 def test_counts_of_partitions_are_separate() -> None:
     for rng, program, _ in cases("kernel counts slots", CASES // 2, once=True):
         bounds, texts = {**random_bounds(rng), "limit": None, "consume": Consumption.NONE}, Texts()
         streams = [random_rows(rng, 12) for _ in range(3)]
-        evaluation = GuardedCountRun(program, sizes=rng.choice((None, TINY)), variant=rng.choice(available()), **bounds)
-        found, places = [[], [], []], [0, 0, 0]
-        while any(place < len(rows) for place, rows in zip(places, streams, strict=True)):
-            slot, count = rng.randrange(3), rng.randint(0, 4)
-            part = streams[slot][places[slot] : places[slot] + count]
-            found[slot] += counts_of(evaluation, part, texts=texts, first=places[slot], slot=slot)
-            places[slot] += len(part)
-        assert found == [counts_of(GuardedCounts(program, **bounds), rows, texts=texts) for rows in streams]
+        evaluation = run_of(rng, program, bounds, GuardedCountRun)
+        found = in_slots(rng, evaluation, streams, counts_of, texts)
+        assert found == [by_definition(program, rows, bounds, most=None).counts for rows in streams]
         evaluation.release(np.arange(3))
         assert counts_of(evaluation, streams[0], texts=texts, slot=1) == found[0], "a slot that was released starts again"
         for number in (0, 1, 0):
@@ -307,16 +388,16 @@ def test_counts_of_partitions_are_separate() -> None:
 
 
 @pytest.mark.parametrize("variant", available())
-def test_the_kernel_chooses_the_sample_of_the_plain_evaluation(variant: str) -> None:
+def test_the_kernel_chooses_samples(variant: str) -> None:
     drawn = Enough(share(CASES, variant), drawn_cases(f"kernel sample {variant}"), chosen=3, several=1)
-    for rng, program, rows in drawn:
-        bounds, texts = {**random_bounds(rng), "limit": rng.choice((None, None, 2)), "sample": rng.choice((1, 2, 3))}, Texts()
-        wanted = matches_of(Guarded(program, **bounds), rows, texts=texts)
-        unbounded = {name: bound for name, bound in bounds.items() if name not in {"limit", "sample"}}
-        drawn.seen["chosen"] += any(
-            count > bounds["sample"] for _, count in counts_of(GuardedCounts(program, **unbounded), rows, texts=texts)
-        )
-        evaluation = GuardedRun(program, sizes=rng.choice((None, TINY)), variant=variant, **bounds)
+    for rng, program, drawn_rows in drawn:
+        bounds, texts = {**random_bounds(rng), "limit": rng.choice((None, None, 2))}, Texts()
+        sample = rng.choice((1, 2, 3))
+        whole = by_definition(program, drawn_rows, bounds)
+        rows = drawn_rows[: len(whole)]
+        wanted = first_of(sampled(whole_of(program, rows, bounds, whole, texts=texts), sample), bounds["limit"])
+        drawn.seen["chosen"] += any(count > sample for _, count in whole.counts)
+        evaluation = GuardedRun(program, sizes=rng.choice((None, TINY)), variant=variant, sample=sample, **bounds)
         drawn.seen["several"] += evaluation.tables.repeats and len(wanted) > 1
         cut = rng.randrange(len(rows) + 1)
         found = [
@@ -340,40 +421,56 @@ def rising(*, same: bool = False) -> Program:
     return Program(automaton_of(moves, Elapsed(Before(0), T, Interval(1, None)), Compares(Before(1), "=", W), registers=2))
 
 
+def match_of_rising(rank: int, clicks: list[int]) -> tuple[int, ...]:
+    """The positions of a match of `A+ ; B` but for the last, by its place among all: those that end in the last A come first, of these {A} alone."""
+    found: list[int] = []
+    while rank >= 0:
+        *clicks, last = clicks
+        if rank < 1 << len(clicks):
+            found.append(last)
+            rank -= 1
+        else:
+            rank -= 1 << len(clicks)
+    return tuple(reversed(found))
+
+
 @pytest.mark.parametrize("window", [None, 280])
 def test_numbers_of_any_length_are_exact(window: int | None) -> None:
+    """Of the A in the window each may be in a match: 2^n - 1, and each sample is known by the places of its matches."""
     texts, count = Texts(), 300
     rows = [Row("B" if moment % 75 == 74 else "A", moment, w=0) for moment in range(count)]
-    wanted = counts_of(GuardedCounts(rising(), window=window), rows, texts=texts)
+    clicks = {
+        end: [moment for moment in range(end) if rows[moment].type == "A" and (window is None or end - moment <= window)]
+        for end in range(74, count, 75)
+    }
+    wanted = [(end, (1 << len(own)) - 1) for end, own in clicks.items()]
     assert wanted[-1][1] > 1 << 250
-    if window is None:
-        assert [number for _, number in wanted] == [(1 << position - place) - 1 for place, (position, _) in enumerate(wanted)]
-    plain = matches_of(Guarded(rising(), window=window, sample=9), rows, texts=texts)
-    assert len(plain) == 9 * len(wanted)
+    places = [(end, place) for end, number in wanted for place in spread(number, 9, end)]
+    matches = [(*match_of_rising(place, clicks[end]), end) for end, place in places]
     for variant in available() if window is None else FAST:
         for sizes in (None, TINY):
             assert counts_of(GuardedCountRun(rising(), window=window, variant=variant, sizes=sizes), rows, texts=texts) == wanted
-        assert matches_of(GuardedRun(rising(), window=window, sample=9, variant=variant), rows, texts=texts) == plain
+        found = matches_of(GuardedRun(rising(), window=window, sample=9, variant=variant), rows, texts=texts)
+        assert [positions for positions, _ in found] == matches
 
 
 def choices(name: str) -> Iterator[tuple[random.Random, ChoiceProgram, dict[str, Any], list[Row]]]:
-    """Choices that the kernel makes, within bounds, and rows; without end."""
+    """Choices, within bounds, and rows; without end."""
     for rng, every, rows in drawn_cases(name):
         shown = rng.choice((None, None, frozenset("x"), frozenset("yz")))
-        program, bounds = ChoiceProgram(every.automaton, rng.choice((Strategy.NXT, Strategy.LAST, Strategy.MAX)), shown), random_bounds(rng)
-        if isinstance(guarded_choice(program, **bounds), GuardedChoiceRun):
-            yield rng, program, bounds, rows
+        yield rng, ChoiceProgram(every.automaton, rng.choice((Strategy.NXT, Strategy.LAST, Strategy.MAX)), shown), random_bounds(rng), rows
 
 
 @pytest.mark.parametrize("variant", available())
-def test_the_kernel_chooses_what_the_plain_evaluation_chooses(variant: str) -> None:
+def test_the_kernel_chooses_what_the_definition_chooses(variant: str) -> None:
     """In pieces, with restarts and vetoes."""
     drawn = Enough(share(CASES, variant), choices(f"kernel choices {variant}"), given=10)
-    for rng, program, bounds, rows in drawn:
+    for rng, program, bounds, drawn_rows in drawn:
         texts = Texts()
-        plain = GuardedChoice(program, **bounds)
+        whole = by_definition(program, drawn_rows, bounds, most=500)
+        rows = drawn_rows[: len(whole)]
         vetoed = np.array([rng.random() < 0.2 for _ in rows]) if rng.random() < 0.3 else None
-        wanted = matches_of(plain, rows, texts=texts, vetoed=vetoed)
+        wanted = first_of(whole_of(program, rows, bounds, whole, texts=texts, vetoed=vetoed), bounds["limit"])
 
         def fresh(program: ChoiceProgram = program, bounds: dict[str, Any] = bounds, rng: random.Random = rng) -> GuardedChoiceRun:
             return GuardedChoiceRun(program, sizes=rng.choice((None, TINY)), variant=variant, **bounds)
@@ -384,28 +481,24 @@ def test_the_kernel_chooses_what_the_plain_evaluation_chooses(variant: str) -> N
             part = None if vetoed is None else vetoed[start:stop]
             found += matches_of(evaluation, rows[start:stop], texts=texts, first=start, vetoed=part)
             assert evaluation.memory_usage() > 0
-            if rng.random() < 0.3:
+            if rows and rng.random() < 0.3:
                 evaluation.expire(rows[min(stop, len(rows) - 1)].time)
             if rng.random() < 0.3:
                 sections, evaluation = evaluation.dump(), fresh()
                 evaluation.load(sections)
         assert found == wanted
-        assert (evaluation.triggers, evaluation.matches) == (plain.triggers, plain.matches)
+        assert (evaluation.triggers, evaluation.matches) == (whole.triggers, len(wanted))
         drawn.seen["given"] += len(wanted)
 
 
 def test_choices_of_partitions_are_separate() -> None:
     for rng, program, drawn, _ in itertools.islice(choices("kernel choices slots"), CASES // 2):
         bounds, texts = {**drawn, "consume": Consumption.NONE}, Texts()
-        streams = [random_rows(rng, 12) for _ in range(3)]
-        evaluation = GuardedChoiceRun(program, sizes=rng.choice((None, TINY)), variant=rng.choice(available()), **bounds)
-        found, places = [[], [], []], [0, 0, 0]
-        while any(place < len(rows) for place, rows in zip(places, streams, strict=True)):
-            slot, count = rng.randrange(3), rng.randint(0, 4)
-            part = streams[slot][places[slot] : places[slot] + count]
-            found[slot] += matches_of(evaluation, part, texts=texts, first=places[slot], slot=slot)
-            places[slot] += len(part)
-        assert found == [matches_of(GuardedChoice(program, **bounds), rows, texts=texts) for rows in streams]
+        streams, wholes = short_streams(rng, program, bounds)
+        evaluation = run_of(rng, program, bounds, GuardedChoiceRun)
+        found = in_slots(rng, evaluation, streams, matches_of, texts)
+        for own, rows, whole in zip(found, streams, wholes, strict=True):
+            assert own == first_of(whole_of(program, rows, bounds, whole, texts=texts), bounds["limit"])
         evaluation.release(np.arange(3))
         assert matches_of(evaluation, streams[0], texts=texts, slot=1) == found[0], "a slot that was released starts again"
         assert matches_of(evaluation, streams[0], texts=texts, slot=None) == found[0]
@@ -413,21 +506,36 @@ def test_choices_of_partitions_are_separate() -> None:
 
 def test_choices_in_long_streams_pass_many_windows() -> None:
     """What is known of the best supports is of events that leave, one after the other, and grows stale."""
-    drawn = Enough(CASES // 4, choices("kernel choices long"), given=20)
+    drawn = Enough(CASES // 4, choices("kernel choices long"), given=20, long=3)
     for rng, program, _, _ in drawn:
-        rows, texts = random_rows(rng, 150), Texts()
+        texts, every = Texts(), random_rows(rng, 150)
         bounds = {"window": rng.randint(1, 6)} if rng.random() < 0.7 else {"count_window": rng.randint(2, 12)}
-        evaluation = GuardedChoiceRun(program, sizes=rng.choice((None, TINY)), variant=rng.choice(available()), **bounds)
-        found = []
-        for start in range(0, 150, 15):
+        whole = by_definition(program, every, bounds, most=300)
+        rows = every[: len(whole)]
+        evaluation, found = run_of(rng, program, bounds, GuardedChoiceRun), []
+        for start in range(0, len(rows), 15):
             found += matches_of(evaluation, rows[start : start + 15], texts=texts, first=start)
-        assert found == matches_of(GuardedChoice(program, **bounds), rows, texts=texts)
+        assert found == whole_of(program, rows, bounds, whole, texts=texts)
         drawn.seen["given"] += len(found)
+        drawn.seen["long"] += len(rows) == len(every)
 
 
 def long_stream(rng: random.Random) -> list[Row]:
     """120 events, of whose starts many are kept at once."""
     return [Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(120)]
+
+
+def chosen_alike(
+    program: ChoiceProgram, rows: list[Row], bounds: Mapping[str, Any], variants: Iterable[str], *, texts: Texts
+) -> list[Labelled]:
+    """What all variants choose, from usual arrays and from the smallest ones: by the definition, as far as that can list the matches."""
+    whole = by_definition(program, rows, bounds)
+    listed = whole_of(program, rows[: len(whole)], bounds, whole, texts=texts)
+    found = matches_of(GuardedChoiceRun(program, **bounds), rows, texts=texts)
+    assert first_of(listed, bounds.get("limit")) == [match for match in found if match[0][-1] < len(whole)]
+    for variant, sizes in itertools.product(variants, (None, TINY)):
+        assert matches_of(GuardedChoiceRun(program, variant=variant, sizes=sizes, **bounds), rows, texts=texts) == found
+    return found
 
 
 @pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST, Strategy.MAX])
@@ -439,10 +547,7 @@ def test_choices_in_large_windows_with_starts_out_of_order(name: str, strategy: 
     for _ in drawn:
         rows = long_stream(rng)
         for window, variants in ((40, available()), (None, FAST)):
-            wanted = matches_of(GuardedChoice(program, window=window), rows, texts=texts)
-            drawn.seen["triggers"] += len(wanted)
-            for variant in variants:
-                assert matches_of(GuardedChoiceRun(program, window=window, variant=variant), rows, texts=texts) == wanted
+            drawn.seen["triggers"] += len(chosen_alike(program, rows, {"window": window}, variants, texts=texts))
 
 
 def session(*, lower: int = 0) -> Automaton:
@@ -476,9 +581,12 @@ def test_matches_whose_events_follow_each_other_directly_are_nested(strategy: St
         program, window = ChoiceProgram(run_of_rising(3), strategy, shown), rng.choice((None, 3))
         rows = [Row(rng.choice("AAAAAAAB"), moment, rng.randrange(30) if rng.random() < 0.2 else moment) for moment in range(30)]
         limit = rng.choice((None, 3)) if shown is None else None
-        wanted = matches_of(GuardedChoice(program, window=window, limit=limit), rows, texts=texts)
+        bounds = {"window": window, "limit": limit}
+        whole = by_definition(program, rows, bounds, most=20_000)
+        rows = rows[: len(whole)]
+        wanted = first_of(whole_of(program, rows, bounds, whole, texts=texts), limit)
         drawn.seen["given"] += len(wanted)
-        evaluation = GuardedChoiceRun(program, window=window, limit=limit, sizes=rng.choice((None, TINY)), variant=rng.choice(available()))
+        evaluation = run_of(rng, program, bounds, GuardedChoiceRun)
         assert matches_of(evaluation, rows, texts=texts) == wanted
         assert evaluation.matches == len(wanted)
 
@@ -491,12 +599,11 @@ def test_sessions_are_chosen(strategy: Strategy, lower: int) -> None:
     """Long ones, and those before them, which no cell goes on from. With a lower bound, some clicks go together, in many ways."""
     program, texts, length = ChoiceProgram(session(lower=lower), strategy, None), Texts(), 10 if lower else 40
     rows = [Row("B" if moment % length == length - 1 else "A", moment + moment // (2 * length) * 10) for moment in range(4 * length)]
-    wanted = matches_of(GuardedChoice(program), rows, texts=texts)
+    wanted = chosen_alike(program, rows, {}, available(), texts=texts)
     assert wanted
-    assert lower or [len(positions) for positions, _ in wanted] == [40, 79, 40, 79]
-    for variant in available():
-        for sizes in (None, TINY):
-            assert matches_of(GuardedChoiceRun(program, variant=variant, sizes=sizes), rows, texts=texts) == wanted
+    first, both = tuple(range(40)), tuple(place for place in range(80) if place != 39)
+    sessions = [tuple(begin + place for place in own) for begin in (0, 80) for own in (first, both)]
+    assert lower or [positions for positions, _ in wanted] == sessions
 
 
 @pytest.mark.parametrize("name", ALL_CHAINS)
@@ -507,12 +614,15 @@ def test_large_windows_are_counted_and_sampled_with_starts_out_of_order(name: st
     for _ in drawn:
         rows = long_stream(rng)
         for window, variants in ((45, available()), (None, FAST)):
-            wanted = counts_of(GuardedCounts(program, window=window), rows, texts=texts)
+            wanted = by_definition(program, rows, {"window": window}, most=None).counts
             drawn.seen["triggers"] += len(wanted)
-            sampled = matches_of(Guarded(program, window=window, sample=5), rows, texts=texts)
             for variant in variants:
                 assert counts_of(GuardedCountRun(program, window=window, variant=variant), rows, texts=texts) == wanted
-                assert matches_of(GuardedRun(program, window=window, sample=5, variant=variant), rows, texts=texts) == sampled
+            checked(program, rows, {"window": window, "sample": 5}, texts=texts, variants=variants)
+            whole = by_definition(program, rows, {"window": window})
+            own = rows[: len(whole)]
+            listed = sampled(whole_of(program, own, {"window": window}, whole, texts=texts), 5)
+            assert matches_of(GuardedRun(program, window=window, sample=5), own, texts=texts) == listed
 
 
 PAIR = [Transition(0, 1, A, X, writes=stores(r0=Now(T))), Transition(1, 1), Transition(1, 2, B | guard(0), Y)]
@@ -550,7 +660,7 @@ def test_what_has_been_counted_is_not_counted_again(name: str, monkeypatch: pyte
 
 def test_a_kernel_that_counts_returns_for_whoever_waits() -> None:
     rows, texts = [Row("B" if moment % 100 == 99 else "A", moment, w=moment % 3) for moment in range(400)], Texts()
-    wanted = counts_of(GuardedCounts(rising(same=True)), rows, texts=texts)
+    wanted = by_definition(rising(same=True), rows, {}, most=None).counts
     for variant in available():
         evaluation = GuardedCountRun(rising(same=True), variant=variant)
         evaluation._set("budget", 3)
@@ -562,7 +672,7 @@ def test_a_kernel_that_chooses_returns_for_whoever_waits() -> None:
     for strategy in (Strategy.NXT, Strategy.LAST):
         program = ChoiceProgram(CHAINS["< of values"], strategy, None)
         rows = [Row("ABC"[moment % 3], moment, moment * 7 % 50) for moment in range(300)]
-        wanted = matches_of(GuardedChoice(program, window=90), rows, texts=texts)
+        wanted = chosen_alike(program, rows, {"window": 90}, (), texts=texts)
         assert len(wanted) > 50
         for variant in available():
             evaluation = GuardedChoiceRun(program, window=90, variant=variant)
@@ -586,7 +696,9 @@ def test_values_at_the_ends_of_their_type_are_compared() -> None:
         found = 0
         for _ in range(20):
             rows = [Row(rng.choice("ABC"), moment, rng.choice((least, least + 1, 0, most - 1, most, None))) for moment in range(60)]
-            wanted = matches_of(Guarded(program), rows, texts=texts)
+            whole = by_definition(program, rows, {}, most=20_000)
+            assert len(whole) == len(rows)
+            wanted = whole_of(program, rows, {}, whole, texts=texts)
             for variant in available():
                 assert matches_of(GuardedRun(program, variant=variant), rows, texts=texts) == wanted
             found += len(wanted)
@@ -655,30 +767,33 @@ def test_a_value_that_was_asked_to_be_equal_is_one_of_the_event() -> None:
     program = Program(automaton_of(moves, Compares(Before(0), "=", W)))
     rng, texts = random.Random(f"{SEED} kept"), Texts()
     rows = [Row(rng.choice("ABC"), moment, 0, None if rng.random() < 0.05 else rng.randrange(3)) for moment in range(80)]
-    wanted = matches_of(Guarded(program, window=30), rows, texts=texts)
-    assert len(wanted) > 10
-    for variant in available():
-        assert matches_of(GuardedRun(program, window=30, variant=variant), rows, texts=texts) == wanted
+    assert len(checked(program, rows, {"window": 30}, texts=texts)) > 10
 
 
-def test_what_the_kernel_does_not_know_runs_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = Program(dataclasses.replace(CHAINS["gaps"]))
-    with monkeypatch.context() as patched:
-        patched.setattr(guarded_tables, "MACROS", 2)
-        with pytest.raises(UnknownError, match="more than 2 macro states"):
-            GuardTables(program)
-        assert isinstance(guarded(program), Guarded)
-        assert isinstance(guarded(program, sample=2), Guarded)
-        assert isinstance(guarded_counts(program), GuardedCounts)
-        assert isinstance(guarded_choice(ChoiceProgram(program.automaton, Strategy.LAST, None)), GuardedChoice)
-    assert isinstance(guarded(Program(CHAINS["gaps"])), GuardedRun)
-    assert isinstance(guarded_counts(Program(CHAINS["gaps"])), GuardedCountRun)
-    assert isinstance(guarded_choice(ChoiceProgram(CHAINS["gaps"], Strategy.LAST, None)), GuardedChoiceRun)
+STARTS: dict[str, Callable[[Automaton], Any]] = {
+    "all": lambda automaton: guarded(Program(automaton)),
+    "a sample": lambda automaton: guarded(Program(automaton), sample=2),
+    "their number": lambda automaton: guarded_counts(Program(automaton)),
+    "a choice": lambda automaton: guarded_choice(ChoiceProgram(automaton, Strategy.LAST, None)),
+}
 
 
-def long_chain(rng: random.Random) -> Program:
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(("limit", "most"), [("MACROS", 2), ("MOST_COMBINED", 1), ("TESTED", 0), ("SHAPE_BITS", 1), ("UNMARKED", 0)])
+def test_what_passes_a_limit_of_the_tables_is_an_error(start: str, limit: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded_tables, limit, most)
+    with pytest.raises(LimitError, match=rf"\({limit}\)"):
+        STARTS[start](dataclasses.replace(CHAINS["gaps"]))
+
+
+def test_each_way_to_ask_has_a_run() -> None:
+    kinds = {"all": GuardedRun, "a sample": GuardedRun, "their number": GuardedCountRun, "a choice": GuardedChoiceRun}
+    assert {name: type(start(CHAINS["gaps"])) for name, start in STARTS.items()} == kinds
+
+
+def long_chain(rng: random.Random, states: int) -> Program:
     """Events that follow each other soon; on the way some end partial matches, or move them on without being marked."""
-    states, moves = rng.choice((rng.randint(64, 130), rng.randint(250, 300))), [Transition(0, 1, A, X, writes=stores(r0=Now(T)))]
+    moves = [Transition(0, 1, A, X, writes=stores(r0=Now(T)))]
     for state in range(1, states):
         moves.append(Transition(state, state + 1, A | guard(0), rng.choice((X, Y)), writes=stores(r0=Now(T))))
         way = rng.random()
@@ -692,26 +807,38 @@ def long_chain(rng: random.Random) -> Program:
 @pytest.mark.parametrize("variant", FAST)
 def test_macro_states_that_share_a_bit(variant: str) -> None:
     rng = random.Random(f"{SEED} long {variant}")
-    drawn = Enough(share(CASES // 20, variant), itertools.count(), given=1, shared=1)
+    drawn = Enough(share(CASES // 20, variant), itertools.count(), given=1, shared=1, apart=1)
     for _ in drawn:
-        program, texts = long_chain(rng), Texts()
-        rows = [
-            dataclasses.replace(row, type=rng.choice("AAAAAABC"))
-            for row in random_rows(rng, max(200, 3 * len(program.automaton.outgoing) // 2))
-        ]
-        bounds = random_bounds(rng) | {"window": rng.choice((None, 150)), "count_window": None, "limit": rng.choice((0, 1, 2))}
-        plain, fast = Guarded(program, **bounds), GuardedRun(program, variant=variant, **bounds)
-        wanted, found = matches_of(plain, rows, texts=texts), []
+        apart = rng.random() < 0.7
+        states, texts = rng.randint(64, 75) if apart else rng.randint(250, 300), Texts()
+        program = long_chain(rng, states)
+        rows = [dataclasses.replace(row, type=rng.choice("AAAAAAABC")) for row in random_rows(rng, 3 * states // 2)]
+        bounds = random_bounds(rng) | {
+            "window": rng.choice((None, 80)) if apart else None,
+            "count_window": None,
+            "limit": rng.choice((0, 1, 2)),
+        }
+        fast, found = GuardedRun(program, variant=variant, **bounds), []
+        whole = by_definition(program, rows, bounds, most=None, apart=apart)
         for start in range(0, len(rows), 67):
             found += matches_of(fast, rows[start : start + 67], texts=texts, first=start)
             drawn.seen["shared"] += int(np.any(fast.store.plain(fast.store.used)[:, LIVE] >> guarded_tables.REST & 1))
             sections, fast = fast.dump(), GuardedRun(program, variant=variant, **bounds)
             fast.load(sections)
-        assert found == wanted
+        assert found == matches_of(GuardedRun(program, sizes=TINY, variant=variant, **bounds), rows, texts=texts)
+        matches = by_end(named(program, found))
+        assert {end: len(set(own)) for end, own in matches.items()} == {
+            end: number for end, count in whole.counts if (number := min(count, bounds["limit"]))
+        }
+        for end, own in matches.items():
+            assert len(own) == len(set(own))
+            assert not apart or own[0][0][0] == max(whole.begins[end])
+            assert all(is_match(program.automaton, rows, match) for match in own)
+        assert fast.triggers == whole.triggers
         drawn.seen["given"] += len(found)
+        drawn.seen["apart"] += apart and len(found) > 0
         bounds |= {"limit": None}
-        counts = counts_of(GuardedCounts(program, **bounds), rows, texts=texts)
-        assert counts_of(GuardedCountRun(program, variant=variant, **bounds), rows, texts=texts) == counts
+        assert counts_of(GuardedCountRun(program, variant=variant, **bounds), rows, texts=texts) == whole.counts
 
 
 @pytest.mark.parametrize("variant", available())
@@ -740,20 +867,21 @@ def test_where_the_match_begins_that_begins_last(variant: str) -> None:
             sections, run = run.dump(), GuardedBeginsRun(program, sizes=sizes, variant=variant, limit=1)
             run.load(sections)
         assert found == wanted
-        assert uncompiled(program) is None
 
 
 @pytest.mark.parametrize("most", [0, 20])
 def test_fewer_configurations_share_a_macro_state(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there would be many regions: the same matches, each once."""
     monkeypatch.setattr(guarded_tables, "MOST_REGIONS", most)
-    drawn = Enough(CASES, drawn_cases(f"shared {most}", length=12, alike=False), given=20, several=2)
-    for rng, program, rows in drawn:
+    drawn = Enough(CASES, drawn_cases(f"shared {most}", length=12), given=20, several=2, fewer=2)
+    for rng, program, drawn_rows in drawn:
         bounds, texts = random_bounds(rng) | {"limit": None}, Texts()
-        found = matches_of(GuardedRun(program, **bounds), rows, texts=texts)
-        assert sorted(found) == sorted(matches_of(Guarded(program, **bounds), rows, texts=texts))
+        whole = by_definition(program, drawn_rows, bounds)
+        found = whole_of(program, drawn_rows[: len(whole)], bounds, whole, texts=texts)
+        tables = GuardTables(program)
         drawn.seen["given"] += len(found)
-        drawn.seen["several"] += GuardTables(program).repeats
+        drawn.seen["several"] += tables.repeats
+        drawn.seen["fewer"] += tables.regions.shared < regions.SHARED_LIMIT
 
 
 def test_events_without_values_are_refused() -> None:
@@ -836,23 +964,18 @@ def test_random_programs_in_pieces_with_restarts(what: str, variant: str) -> Non
     has, made = IN_PIECES[what]
     source = (case for case in drawn_cases(f"kernel {what} {variant}") if has(GuardTables(case[1])))
     drawn = Enough(share(CASES, variant), source, given=20, made=10, counted=10, chosen=10)
-    for rng, program, rows in drawn:
+    for rng, program, drawn_rows in drawn:
         bounds, texts, sizes = {**random_bounds(rng), "limit": None}, Texts(), rng.choice((None, TINY))
-        chosen = ChoiceProgram(program.automaton, rng.choice((Strategy.NXT, Strategy.LAST)), None)
+        choice = ChoiceProgram(program.automaton, rng.choice((Strategy.NXT, Strategy.LAST)), None)
+        whole = by_definition(program, drawn_rows, bounds)
+        rows = drawn_rows[: len(whole)]
         ways: list[Any] = [
-            (Guarded, GuardedRun, program, matches_of, "given"),
+            (GuardedRun, program, matches_of, "given", whole_of(program, rows, bounds, whole, texts=texts)),
+            (GuardedChoiceRun, choice, matches_of, "chosen", whole_of(choice, rows, bounds, whole, texts=texts)),
         ]
         if not GuardTables(program).repeats:
-            ways.append((GuardedCounts, GuardedCountRun, program, counts_of, "counted"))
-        if isinstance(guarded_choice(chosen, **bounds), GuardedChoiceRun):
-            ways.append((GuardedChoice, GuardedChoiceRun, chosen, matches_of, "chosen"))
-        for plain, kind, asked, give, name in ways:
-            twin, whole = plain(asked, **bounds), kind(asked, variant=variant, **bounds)
-            wanted, expected = give(whole, rows, texts=texts), give(twin, rows, texts=texts)
-            # Of matches that are found in several ways the order is that of the macro states, and the twin's may share other configurations.
-            ordered: Any = sorted if GuardTables(asked).repeats else list
-            assert ordered(wanted) == ordered(expected)
-            assert whole.marked.tolist() == twin.marked.tolist()
+            ways.append((GuardedCountRun, program, counts_of, "counted", whole.counts))
+        for kind, asked, give, name, wanted in ways:
             evaluation, found = kind(asked, sizes=sizes, variant=variant, **bounds), []
             cuts = sorted(rng.choices(range(len(rows) + 1), k=rng.choice((0, 2, 4))))
             for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
@@ -900,53 +1023,61 @@ def test_sets_of_values_in_long_streams(name: str, values: int) -> None:
     rng = random.Random(f"{SEED} {name} {values}")
     program, drawn = Program(SETS[name]), Enough(1, given=5)
     for _ in drawn:
-        for kind, plain, give in ((GuardedRun, Guarded, matches_of), (GuardedCountRun, GuardedCounts, counts_of)):
-            texts, others, bounds = Texts(), Texts(), {"window": rng.randint(4, 7), "limit": None if kind is GuardedCountRun else 20}
-            evaluation, twin = kind(program, variant=rng.choice(FAST), **bounds), plain(program, **bounds)
+        bounds = {"window": rng.randint(4, 7)}
+        rows = [
+            Row(
+                rng.choice("AABC"),
+                moment,
+                None if rng.random() < 0.05 else rng.randrange(values),
+                name=None if rng.random() < 0.05 else str(rng.randrange(values)),
+            )
+            for moment in range(600)
+        ]
+        whole = by_definition(program, rows, bounds)
+        assert len(whole) == len(rows)
+        every = whole_of(program, rows, bounds, whole, texts=Texts())
+        for kind, give, limit, wanted in (
+            (GuardedRun, matches_of, 20, first_of(every, 20)),
+            (GuardedCountRun, counts_of, None, whole.counts),
+        ):
+            texts, found = Texts(), []
+            evaluation = kind(program, variant=rng.choice(FAST), limit=limit, **bounds)
             for start in range(0, 600, 60):
-                rows = [
-                    Row(
-                        rng.choice("AABC"),
-                        moment,
-                        None if rng.random() < 0.05 else rng.randrange(values),
-                        name=None if rng.random() < 0.05 else str(rng.randrange(values)),
-                    )
-                    for moment in range(start, start + 60)
-                ]
-                found = give(evaluation, rows, texts=texts, first=start)
-                assert found == give(twin, rows, texts=others, first=start)
-                drawn.seen["given"] += len(found) > 0
+                found += give(evaluation, rows[start : start + 60], texts=texts, first=start)
                 assert words_of_sets(evaluation) <= 1 << 14
                 if rng.random() < 0.4:
                     sections = evaluation.dump()
-                    evaluation = kind(program, variant=rng.choice(FAST), **bounds)
+                    evaluation = kind(program, variant=rng.choice(FAST), limit=limit, **bounds)
                     texts.keep([evaluation.texts_in(sections)])
                     evaluation.load(sections)
                     assert len(evaluation.dump()["guarded_sets"]) == len(sections["guarded_sets"])
+            assert found == wanted
+            drawn.seen["given"] += len(found) > 0
 
 
 @pytest.mark.parametrize("variant", available())
-def test_many_sets_of_values_are_the_same_error_by_the_kernel(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the same event, with the same number of groups, for as many values as there are; sets of one value are none."""
+def test_many_sets_of_values_are_an_error(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first event that makes more groups than the limit, with their number; up to it each match is given."""
     texts, rng = Texts(), random.Random(f"{SEED} many sets")
     drawn = Enough(share(CASES, variant), refused=3, given=3)
     for _ in drawn:
         limit = rng.choice((3, 7, 20, 200))
-        monkeypatch.setattr(in_python, "SETS_LIMIT", limit)
+        monkeypatch.setattr(guarded_sets, "SETS_LIMIT", limit)
         program = Program(SETS[rng.choice(list(SETS))])
-        bounds = {"window": rng.choice((None, 8)), "limit": 1}
+        bounds = {"window": rng.choice((None, 8))}
         rows = [Row(rng.choice("AAABC"), moment, rng.randrange(rng.choice((3, 50))), name=rng.choice("abcdef")) for moment in range(15)]
-        outcomes = []
-        for evaluation in (Guarded(program, **bounds), GuardedRun(program, variant=variant, **bounds)):
-            outcome: list[Any] = []
-            try:
-                for place, row in enumerate(rows):
-                    outcome.append(matches_of(evaluation, [row], texts=texts, first=place))
-            except LimitError as error:
-                outcome.append(str(error))
-            outcomes.append(outcome)
-        assert outcomes[0] == outcomes[1]
-        drawn.seen["refused" if isinstance(outcomes[0][-1], str) else "given"] += 1
+        whole = by_definition(program, rows, bounds, most=None)
+        evaluation, refused = GuardedRun(program, variant=variant, limit=1, **bounds), False
+        for place, row in enumerate(rows):
+            many = [number for number in whole.groups[place] if number > limit]
+            if many:
+                with pytest.raises(LimitError, match=f"leads to ({'|'.join(map(str, many))}) groups"):
+                    matches_of(evaluation, [row], texts=texts, first=place)
+                refused = True
+                break
+            found = matches_of(evaluation, [row], texts=texts, first=place)
+            assert [positions[0] for positions, _ in found] == sorted(whole.begins[place])[-1:]
+        drawn.seen["refused" if refused else "given"] += 1
 
 
 @pytest.mark.parametrize("name", MOVING)
@@ -960,18 +1091,12 @@ def test_unmarked_moves_in_large_windows(name: str) -> None:
         ]
         program = Program(MOVING[name])
         for bounds in ({"window": 30}, {"count_window": 90, "limit": 7}, {"limit": 5}, {"window": 60, "sample": 4}):
-            wanted = matches_of(Guarded(program, **bounds), rows, texts=texts)
-            drawn.seen["given"] += len(wanted)
-            for variant in available():
-                assert matches_of(GuardedRun(program, variant=variant, **bounds), rows, texts=texts) == wanted
-        wanted = counts_of(GuardedCounts(program, window=60), rows, texts=texts)
+            drawn.seen["given"] += len(checked(program, rows, bounds, texts=texts))
+        wanted = by_definition(program, rows, {"window": 60}, most=None).counts
         for variant in available():
             assert counts_of(GuardedCountRun(program, variant=variant, window=60), rows, texts=texts) == wanted
         for strategy in (Strategy.NXT, Strategy.LAST):
-            choice = ChoiceProgram(program.automaton, strategy, None)
-            chosen = matches_of(GuardedChoice(choice, window=60), rows, texts=texts)
-            for variant in available():
-                assert matches_of(GuardedChoiceRun(choice, variant=variant, window=60), rows, texts=texts) == chosen
+            chosen_alike(ChoiceProgram(program.automaton, strategy, None), rows, {"window": 60}, available(), texts=texts)
 
 
 @pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST, Strategy.MAX])
@@ -989,11 +1114,7 @@ def test_choices_where_supports_lack_events_that_are_hidden(name: str, strategy:
         program = ChoiceProgram(dataclasses.replace(automaton, transitions=order(moves)), strategy, rng.choice((None, frozenset("y"))))
         rows = long_stream(rng)[:60]
         for bounds in ({"window": 20}, {"count_window": 15, "limit": 3}, {"limit": 9}):
-            wanted = matches_of(GuardedChoice(program, **bounds), rows, texts=texts)
-            drawn.seen["triggers"] += len(wanted)
-            for variant in FAST:
-                evaluation = GuardedChoiceRun(program, variant=variant, sizes=rng.choice((None, TINY)), **bounds)
-                assert sorted(matches_of(evaluation, rows, texts=texts)) == sorted(wanted)
+            drawn.seen["triggers"] += len(chosen_alike(program, rows, bounds, FAST, texts=texts))
 
 
 @pytest.mark.parametrize("name", ["the event is compared", "there and back", "there and back without a value"])
@@ -1042,10 +1163,15 @@ def test_an_event_carries_more_values_than_there_was_room_for(name: str) -> None
     ids = rng.sample(range(700), 700)
     rows = [Row("A", moment, rng.randrange(9), each) for moment, each in enumerate(ids)]
     rows += [Row("B", 700), Row("A", 701, 3, 5), Row("B", 702), *(Row("C", 703 + each, 5, each) for each in range(0, 700, 20))]
-    wanted = matches_of(Guarded(Program(CARRYING[name])), rows, texts=texts)
+    program = Program(CARRYING[name])
+    wanted = matches_of(GuardedRun(program), rows, texts=texts)
     assert len(wanted) > 20
+    counts = by_definition(program, rows, {}, most=None).counts
+    assert [(end, len(set(own))) for end, own in by_end(named(program, wanted)).items()] == counts
+    assert len(wanted) == len(set(wanted))
+    assert all(is_match(program.automaton, rows, match) for match in named(program, wanted))
     for variant in available():
-        evaluation = GuardedRun(Program(CARRYING[name]), sizes=TINY, variant=variant)
+        evaluation = GuardedRun(program, sizes=TINY, variant=variant)
         evaluation._set("budget", 1)
         assert matches_of(evaluation, rows, texts=texts) == wanted
 
@@ -1061,10 +1187,7 @@ def test_many_matches_end_in_the_groups_of_one_event() -> None:
     ]
     program, texts = Program(automaton_of(moves, EQUAL)), Texts()
     rows = [*(Row("A", moment, 0, moment) for moment in range(256)), Row("B", 256), Row("C", 257, 0, 7)]
-    wanted = matches_of(Guarded(program), rows, texts=texts)
-    assert len(wanted) > 3 * 256
-    for variant, sizes in itertools.product(available(), (None, TINY)):
-        assert matches_of(GuardedRun(program, sizes=sizes, variant=variant), rows, texts=texts) == wanted
+    assert len(checked(program, rows, {}, texts=texts)) > 3 * 256
 
 
 def test_groups_out_of_order_are_entered_in_the_order_of_their_starts() -> None:
@@ -1081,10 +1204,7 @@ def test_groups_out_of_order_are_entered_in_the_order_of_their_starts() -> None:
     program = Program(automaton_of(moves, EQUAL))
     rng, texts = random.Random(f"{SEED} out of order"), Texts()
     rows = [Row(rng.choice("AAAABBC"), moment, 0, rng.randrange(40)) for moment in range(250)]
-    wanted = matches_of(Guarded(program, window=120, limit=50), rows, texts=texts)
-    assert len(wanted) > 100
-    for variant in available():
-        assert matches_of(GuardedRun(program, window=120, limit=50, variant=variant), rows, texts=texts) == wanted
+    assert len(checked(program, rows, {"window": 120, "limit": 50}, texts=texts)) > 100
 
 
 @pytest.mark.parametrize("window", [None, 280])
