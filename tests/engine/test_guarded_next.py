@@ -17,7 +17,6 @@ from cepheid.errors import LimitError
 from cepheid.kernel import available
 from cepheid.testing import differential
 from cepheid.testing.differential import Case, answers, ways_of
-from cepheid.testing.methods import layers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

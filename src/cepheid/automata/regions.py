@@ -215,7 +215,7 @@ class Regions:
         return frozenset(slot for _, held in macro.configurations for register, slot in held if register in self._several)
 
     def plural(self, macro: Macro) -> frozenset[int]:
-        """The slots of a macro state that no index of `guarded_indexes` has an order for: these, and times that may be NULL."""
+        """The slots of a macro state that no index has an order for: these, and times that may be NULL."""
         return frozenset(slot for _, held in macro.configurations for register, slot in held if register in self._plural)
 
     def step(self, macro: Macro, mask: int) -> Step:

@@ -1,6 +1,6 @@
 """MAX: which matches of an event are not part of a larger one, without a list of all its matches. A room of `guards`.
 
-The rules, and why they hold, are in `evaluations.uncompiled.guarded_maximal`. The cells that the trigger reaches get ranks, by position, and the
+The rules, and why they hold, are in docs/decisions/0004-guards.md. The cells that the trigger reaches get ranks, by position, and the
 trigger itself the last one; of each, a row of bits says which it goes on from. Where nothing is tested, a row takes from an earlier one what both
 have in common. A STATE is a cell, and which cells of its event may be in a match with the same events so far, and which in one with more. All are
 found from the last cell to the first, each once; then, from the first to the last, those from which no maximal match goes on are left out. What is

@@ -354,8 +354,8 @@ def _kind(conditions: Sequence[Condition], sets: frozenset[int]) -> str:
             isinstance(test, Elapsed) and (test.before, test.now) == (first.before, first.now) for test, _ in conditions
         ):
             return AGE
-        case [(Compares(before=Before(register=slot), operator=operator), truth)] if slot not in sets and (
-            operator if truth else NEGATED[operator]
-        ) not in {"=", "!="}:
+        case [(Compares(before=Before(register=slot), operator=operator), truth)] if (
+            slot not in sets and (operator if truth else NEGATED[operator]) != "="
+        ):
             return ORDER
     return GROUPS

@@ -109,8 +109,8 @@ class GuardedRun(BlockRun):
     later event, and times O(log g) for g groups that do not come in the order of their starts. Where starts come out of order, and where several
     values are tested, O(n) at worst. Delay: output-linear times O(log n), where several values are tested O(n) at worst. sample: of an ending event
     with more matches only so many, spread evenly over them; then all are counted first, as `GuardedCountRun` does. Where a match may be found in
-    several ways, those of a trigger are told apart here. Raises UnknownError where the kernel does not know what the program asks, LimitError past
-    BLOCK_LIMIT, COUNT_LIMBS and DISTINCT_LIMIT.
+    several ways, those of a trigger are told apart here. Raises LimitError as `GuardTables`, and past BLOCK_LIMIT,
+    COUNT_LIMBS and DISTINCT_LIMIT.
     """
 
     kind: ClassVar[type[np.generic]] = np.uint16

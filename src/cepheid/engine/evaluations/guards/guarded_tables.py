@@ -268,10 +268,6 @@ Form = tuple[int, tuple[int, ...]]
 """The number of an index of a macro state, and tests as the kernel reads them."""
 
 
-class UnknownError(Exception):
-    """A program asks what the kernel does not know; its text says what."""
-
-
 class RepeatsError(Exception):
     """Matches are not to be counted as they stand, for one may be found in several ways."""
 
@@ -650,7 +646,7 @@ class GuardTables:
 def _places(program: Program) -> tuple[Array, Array]:
     """What is said of labels (see PART_BEGINS; int64, (labels, 1 + parts)), and what may stand beside the supports of each part (int64).
 
-    Raises UnknownError for places that the kernel does not know.
+    Raises LimitError past MOST_PARTS.
     """
     automaton, parts = program.automaton, program.automaton.parts
     says = automaton.begins is not None
