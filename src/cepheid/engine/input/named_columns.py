@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.engine.input.files.csvs import NUMBER
 from cepheid.logical.plan import Apply, Field, walk
 from cepheid.logical.tree import conditions_of, is_of_one_event
 from cepheid.logical.types import FLIPPED, type_of
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cepheid.logical.plan import Expression, QueryPlan
-
-NUMBER = r"^\s*[-+]?([0-9]+\.?|[0-9]*\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
-"""A number as text."""
 
 ORDERED = (FLIPPED.keys() - {"=", "!="}) | {"min", "max"}
 """Operators that ask for the order of values."""
@@ -36,7 +34,8 @@ LOOKED_AT, MOSTLY = 1000, 0.9
 class NamedColumns:
     """What is known of the columns that a query names, piece by piece of its events.
 
-    texts: the columns whose order as texts the query asks for, and of which not all is known: of each nothing (None), or that it is mostly numbers.
+    texts: the columns whose order as texts the query asks for, and of which not all is known: of each whether it is mostly numbers, as far
+    as that is known.
     """
 
     def __init__(self, plan: QueryPlan) -> None:
@@ -56,8 +55,7 @@ class NamedColumns:
                     self._see(name, column, numbers=numbers)
 
     def _see(self, name: str, column: pa.ChunkedArray, *, numbers: bool) -> None:
-        first = _numbers(column[:LOOKED_AT])
-        if not numbers and pc.mean(first).as_py() < MOSTLY:
+        if not numbers and pc.mean(_numbers(column[:LOOKED_AT])).as_py() < MOSTLY:
             del self.texts[name]
             return
         self.texts[name] = True
@@ -103,4 +101,4 @@ def _times(plan: QueryPlan) -> tuple[str, ...]:
 
 def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Whether each text is a number."""
-    return pc.match_substring_regex(column.cast(pa.large_string()), NUMBER)
+    return pc.match_substring_regex(column.cast(pa.large_string()), rf"^\s*{NUMBER.pattern}\s*$")
