@@ -164,7 +164,7 @@ def test_of_two_scopes_the_smaller_set_is_enough(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("limit", "shared"), [("SHARED_LIMIT", 1), ("SHARED_LIMIT", 2), ("SHARED_TEST_LIMIT", 0), ("SHARED_TEST_LIMIT", 1)]
+    ("limit", "shared"), [("SHARED_LIMIT", 0), ("SHARED_LIMIT", 1), ("SHARED_LIMIT", 2), ("SHARED_TEST_LIMIT", 0), ("SHARED_TEST_LIMIT", 1)]
 )
 def test_matches_are_told_apart_where_registers_are_no_function_of_the_output(
     monkeypatch: pytest.MonkeyPatch, limit: str, shared: int
@@ -237,7 +237,7 @@ def test_what_a_limit_chooses_depends_on_the_stream_alone() -> None:
         assert run(fresh(), rows, cuts=random_cuts(rng, rows), again=fresh) == found
 
 
-@pytest.mark.parametrize("shared", [2, regions.SHARED_LIMIT])
+@pytest.mark.parametrize("shared", [0, 2, regions.SHARED_LIMIT])
 def test_a_sample_is_one_match_of_each_part_of_equal_size(monkeypatch: pytest.MonkeyPatch, shared: int) -> None:
     """However the stream is cut; also where a match may be found in several ways."""
     monkeypatch.setattr(regions, "SHARED_LIMIT", shared)
@@ -372,7 +372,9 @@ def test_counts_are_those_of_the_matches() -> None:
 
 
 @pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST, Strategy.MAX])
-@pytest.mark.parametrize(("limit", "shared"), [("SHARED_LIMIT", regions.SHARED_LIMIT), ("SHARED_LIMIT", 1), ("SHARED_TEST_LIMIT", 1)])
+@pytest.mark.parametrize(
+    ("limit", "shared"), [("SHARED_LIMIT", regions.SHARED_LIMIT), ("SHARED_LIMIT", 1), ("SHARED_LIMIT", 0), ("SHARED_TEST_LIMIT", 1)]
+)
 def test_strategies_choose_among_the_matches_of_an_event(
     monkeypatch: pytest.MonkeyPatch, strategy: Strategy, limit: str, shared: int
 ) -> None:

@@ -779,7 +779,7 @@ STARTS: dict[str, Callable[[Automaton], Any]] = {
 
 
 @pytest.mark.parametrize("start", STARTS)
-@pytest.mark.parametrize(("limit", "most"), [("MACROS", 2), ("MOST_COMBINED", 1), ("TESTED", 0), ("SHAPE_BITS", 1), ("UNMARKED", 0)])
+@pytest.mark.parametrize(("limit", "most"), [("MACROS", 2), ("TESTED", 0), ("SHAPE_BITS", 1), ("UNMARKED", 0)])
 def test_what_passes_a_limit_of_the_tables_is_an_error(start: str, limit: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guarded_tables, limit, most)
     with pytest.raises(LimitError, match=rf"\({limit}\)"):
@@ -869,11 +869,11 @@ def test_where_the_match_begins_that_begins_last(variant: str) -> None:
         assert found == wanted
 
 
-@pytest.mark.parametrize("most", [0, 20])
-def test_fewer_configurations_share_a_macro_state(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there would be many regions: the same matches, each once."""
-    monkeypatch.setattr(guarded_tables, "MOST_REGIONS", most)
-    drawn = Enough(CASES, drawn_cases(f"shared {most}", length=12), given=20, several=2, fewer=2)
+@pytest.mark.parametrize(("limit", "most"), [("MOST_REGIONS", 0), ("MOST_REGIONS", 20), ("MOST_COMBINED", 2)])
+def test_fewer_configurations_share_a_macro_state(limit: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there would be many regions, or combinations of conditions: the same matches, each once."""
+    monkeypatch.setattr(guarded_tables, limit, most)
+    drawn = Enough(CASES, drawn_cases(f"shared {limit} {most}", length=12), given=20, several=2, fewer=2)
     for rng, program, drawn_rows in drawn:
         bounds, texts = random_bounds(rng) | {"limit": None}, Texts()
         whole = by_definition(program, drawn_rows, bounds)

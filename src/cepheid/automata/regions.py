@@ -146,13 +146,14 @@ class Regions:
     """The determinization of one automaton, on demand.
 
     ambiguous: whether some output is in several groups, so that a match may be given more than once. Raises LimitError past MACRO_LIMIT and
-    SLOT_LIMIT. shared: configurations of one state that may share a macro state, SHARED_LIMIT where it is not given.
+    SLOT_LIMIT. shared: configurations of one state that may share a macro state, SHARED_LIMIT where it is not given; 0: none share one, of whatever
+    states, and each move has its own regions, so that there are as many as moves, and not one for each combination of them.
     """
 
     def __init__(self, automaton: Automaton, shared: int | None = None) -> None:
         self.automaton = automaton
         self.shared = SHARED_LIMIT if shared is None else shared
-        self.ambiguous = False
+        self.ambiguous = not self.shared
         self.macros: dict[tuple[Configuration, ...], Macro] = {}
         self._labels: dict[Label, int] = {label: number for number, label in enumerate(automaton.labels)}
         self._run = automaton.alphabet.mask(Scope.RUN)
@@ -268,7 +269,11 @@ class Regions:
         return _Way(literals, move.target, tuple(held))
 
     def _split(self, label: int | None, ways: Sequence[_Way], literals: tuple[Literal, ...]) -> Iterator[Region]:
-        """The regions of some ways, split on one test after another, as long as a way waits for one."""
+        """The regions of some ways, split on one test after another, as long as a way waits for one; of each way where nothing is shared."""
+        if not self.shared:
+            for way in dict.fromkeys(ways):
+                yield self._region(label, tuple(sorted(way.literals, key=lambda literal: self._text(literal[0]))), [way])
+            return
         if not ways:
             return
         open_ = [way for way in ways if way.literals]

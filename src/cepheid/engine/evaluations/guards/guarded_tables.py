@@ -6,6 +6,7 @@ tested), and per letter the rows of its regions. All macro states are found befo
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 from decimal import Decimal
@@ -56,11 +57,12 @@ REST, REST_BITS, REST_MASK = 61, 5, 31
 MOST_REGIONS = 400
 """Regions of a program in which a match is found in several ways: past it fewer configurations share a macro state."""
 
-SHARED = (None, 2, 1)
-"""How many may, see `Regions`, one after the other."""
-
 MOST_COMBINED = 1 << 10
-"""Combinations of conditions that are looked at for one macro state: those that let a partial match go on in different ways."""
+"""Combinations of conditions that are looked at for one macro state: those that let a partial match go on in different ways. Past it, and past
+MACROS, none share one."""
+
+SHARED = (None, 2, 1, 0)
+"""How many may share one, see `Regions`: one after the other until the tables are small enough."""
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 """The kernel's bounds that exclude nothing."""
@@ -272,6 +274,10 @@ class RepeatsError(Exception):
     """Matches are not to be counted as they stand, for one may be found in several ways."""
 
 
+class _TooMuchError(Exception):
+    """Fewer configurations are to share a macro state."""
+
+
 def _too_large(fact: str) -> LimitError:
     """The error of a program that passes a limit of the kernel."""
     return LimitError(
@@ -281,21 +287,22 @@ def _too_large(fact: str) -> LimitError:
 
 
 def regions_of(regions: Regions, macro: Macro) -> Iterator[Region]:
-    """The regions of a macro state at all letters, but for those of groups that stay as they are. Raises LimitError past MOST_COMBINED."""
+    """The regions of a macro state at all letters, but for those of groups that stay as they are. Raises _TooMuchError past MOST_COMBINED."""
     for step in _steps(regions, macro):
         yield from step.marked
         yield from step.unmarked or ()
 
 
 def _steps(regions: Regions, macro: Macro) -> Iterator[Step]:
-    """What the groups of a macro state do at all letters; those of the initial one never end."""
+    """What the groups of a macro state do at all letters, or, where nothing is shared, at one for each move; those of the initial one never end."""
     run = regions.automaton.alphabet.mask(Scope.RUN)
     moves = [move for state, _ in macro.configurations for move in regions.automaton.outgoing[state]]
     effects = [(move.source, move.target, move.label, move.writes, move.requires & run, move.forbids & run) for move in moves]
     asking = [dataclasses.replace(move, requires=move.requires & ~run, forbids=move.forbids & ~run) for move in moves]
-    for number, (requires, _) in enumerate(cubes(asking, regions.automaton.alphabet, effects=effects)):
-        if number == MOST_COMBINED:
-            raise _too_large(f"more than {MOST_COMBINED:,} combinations of conditions decide how a partial match goes on (MOST_COMBINED)")
+    letters = (requires for requires, _ in cubes(asking, regions.automaton.alphabet, effects=effects))
+    for number, requires in enumerate(letters if regions.shared else dict.fromkeys(move.requires for move in asking)):
+        if number == MOST_COMBINED and regions.shared:
+            raise _TooMuchError
         step = regions.step(macro, requires)
         yield step if macro is not regions.initial else dataclasses.replace(step, unmarked=None)
 
@@ -345,7 +352,7 @@ class GuardTables:
         self.program = program
         self.ranked = _is_ranked(program)
         self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(self.asked)}
-        asked, written = next(found for shared in SHARED if (found := self._looked_at(shared)) is not None)
+        asked, written = self._looked()
         self._asks = asked
         self.macros = [self.regions.initial, *sorted(asked.keys() - {self.regions.initial}, key=lambda macro: macro.configurations)]
         self.number = {macro: number for number, macro in enumerate(self.macros)}
@@ -377,11 +384,17 @@ class GuardTables:
         self.first_node = self.values_at + self.slots
         self.node_width = len(NODE) - 1 + 2 * tested + self.carries + self.hashed
 
-    def _looked_at(self, shared: int | None) -> tuple[dict[Macro, set[Ask]], dict[tuple[Macro, int], set[Source]]] | None:
-        """What each macro state asks, and what its slots are written from.
+    def _looked(self) -> tuple[dict[Macro, set[Ask]], dict[tuple[Macro, int], set[Source]]]:
+        """What each macro state asks, and what its slots are written from, where as many share one as may."""
+        for shared in SHARED[:-1]:
+            with contextlib.suppress(LimitError, _TooMuchError):
+                return self._looked_at(shared)
+            if not self.regions.ambiguous:
+                break  # fewer would be the same
+        return self._looked_at(SHARED[-1])
 
-        shared: see `Regions`; None where there is too much, and less would share.
-        """
+    def _looked_at(self, shared: int | None) -> tuple[dict[Macro, set[Ask]], dict[tuple[Macro, int], set[Source]]]:
+        """The same for one of SHARED. Raises LimitError or _TooMuchError where there is too much."""
         self.regions = Regions(self.program.automaton, shared)
         self.facts = Facts(self.program.bits)
         self.questions = {}
@@ -399,8 +412,8 @@ class GuardTables:
                 ended |= {macro} if step.unmarked is not None else set()
                 for region in (*step.marked, *(step.unmarked or ())):
                     looked_at += 1
-                    if self.regions.ambiguous and shared != SHARED[-1] and (looked_at > MOST_REGIONS or len(looked) > MACROS):
-                        return None
+                    if looked_at > MOST_REGIONS and self.regions.ambiguous and self.regions.shared > 1:
+                        raise _TooMuchError
                     ask = self._ask(macro, region)
                     if ask is not None:
                         looked[macro].append((self._move(macro, region, ask), ask))
@@ -411,7 +424,9 @@ class GuardTables:
                         todo.append(target)
             if len(looked) > MACROS:
                 raise _too_large(f"the pattern has more than {MACROS:,} macro states (MACROS)")
-        simple = not (self.passes or self.timely or self.program.automaton.parts or self.program.automaton.begins is not None)
+        simple = self.regions.shared and not (
+            self.passes or self.timely or self.program.automaton.parts or self.program.automaton.begins is not None
+        )
         self.layered = layered([move for own in looked.values() for move, _ in own] if simple else [], ended)
         asked = {macro: {self._as_layer(ask, move.targets) for move, ask in own} for macro, own in looked.items()}
         for macro in self.layered:
