@@ -346,7 +346,7 @@ def counts_of(evaluation: GuardedRun, rows: list[Row], *, texts: Texts, **how: A
 @pytest.mark.parametrize("variant", available())
 def test_the_kernel_counts_the_matches_of_the_definition(variant: str) -> None:
     """In pieces, with restarts: what is known is of the events before, and goes with them."""
-    drawn = Enough(share(CASES, variant), drawn_cases(f"kernel counts {variant}", once=True), given=10, many=1)
+    drawn = Enough(share(CASES, variant), drawn_cases(f"kernel counts {variant}", length=60, once=True), given=10, many=1)
     for rng, program, rows in drawn:
         bounds, texts = {**random_bounds(rng), "limit": None}, Texts()
         vetoed = np.array([rng.random() < 0.2 for _ in rows]) if rng.random() < 0.3 else None
@@ -371,7 +371,7 @@ def test_the_kernel_counts_the_matches_of_the_definition(variant: str) -> None:
         assert found == wanted
         assert (evaluation.triggers, evaluation.matches) == (whole.triggers, len(wanted))
         drawn.seen["given"] += sum(count > 1 for _, count in wanted)
-        drawn.seen["many"] += any(count > 10_000 for _, count in wanted)
+        drawn.seen["many"] += any(count > 100 for _, count in wanted)
 
 
 def test_counts_of_partitions_are_separate() -> None:
