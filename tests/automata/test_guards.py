@@ -35,14 +35,13 @@ from cepheid.automata.alphabet import Alphabet, Guard, Predicate, Scope
 from cepheid.automata.negation import complement
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Elapsed, Now, Register, Store, Test
-from cepheid.automata.strategies import select
+from cepheid.automata.strategies import select, unites
 from cepheid.automata.supports import labelling
 from cepheid.automata.transform import cubes, project, shows_labels, successors
 from cepheid.automata.transition import BEGINS, ENDS, HIDDEN, SHOWN, order
 from cepheid.automata.waiting import WaitingAutomaton, obstacle
 from cepheid.engine.evaluations.choosing.consuming import beginning
 from cepheid.engine.evaluations.choosing.labelling import Labelling
-from cepheid.engine.evaluations.guards.guarded_choice_run import unites
 from cepheid.engine.letters.codes import having
 from cepheid.engine.plan.explain import automaton_text, predicate_text
 from cepheid.errors import NotSupportedError
@@ -182,8 +181,8 @@ CONSUMERS = {
     "engine/evaluations/guards/guarded_tables.py _steps": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guards/guarded_parts_run.py part_program": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guards/guarded_tables.py _has_others_between": "test_methods_for_guards_take_what_asks_them",
-    "engine/evaluations/guards/guarded_choice_run.py is_last": "test_methods_for_guards_take_what_asks_them",
-    "engine/evaluations/guards/guarded_choice_run.py unites": "test_chains_unite_whose_guard_is_a_longest_gap",
+    "automata/strategies.py is_last": "test_methods_for_guards_take_what_asks_them",
+    "automata/strategies.py unites": "test_chains_unite_whose_guard_is_a_longest_gap",
     "automata/strategies.py _Construction": "test_strategies_refuse_guards",
     "automata/strategies.py _Rivals": "test_strategies_refuse_guards",
     "automata/strategies.py _answers": "test_strategies_refuse_guards",

@@ -15,9 +15,9 @@ from slowness import within
 
 import cepheid
 from cepheid.automata import negation, strategies, succession
+from cepheid.automata.strategies import is_last
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.guards import guarded_methods
-from cepheid.engine.evaluations.guards.guarded_choice_run import is_last
 from cepheid.engine.evaluations.guards.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
 from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.plan import methods

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import strategy_cases
 from enough import Enough, share
-from pattern_cases import CHOOSING, SCHEMA, random_pattern, random_variables
+from pattern_cases import SCHEMA, random_pattern, random_variables
 from strategy_cases import CASES, SEED, Expected, Labelled, check, forgotten, stored
 
 from cepheid.automata import end_program, program_of
@@ -104,7 +104,7 @@ def random_case(number: int) -> Case:
             consume=rng.choice(list(Consumption)),
             pattern=random_pattern(rng, 3, rng.choice([0, 0.2])),
             variables=rng.choice([None, random_variables(rng)]),
-            strategy=rng.choice(CHOOSING),
+            strategy=Strategy.MAX,
         )
         try:
             case.program, case.matches  # noqa: B018 - computed, to see whether they can be

@@ -14,7 +14,7 @@ from cepheid.engine.evaluations.choosing.restricted import RestrictedMethod
 from cepheid.engine.evaluations.counts.counting import CountMethod
 from cepheid.engine.evaluations.graph.match import MatchGraphMethod
 from cepheid.engine.evaluations.graph.per_end import PerEndMethod
-from cepheid.engine.evaluations.guards.guarded_methods import CompiledChoiceMethod, GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
+from cepheid.engine.evaluations.guards.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
 
 if TYPE_CHECKING:
     from cepheid.automata import Program
@@ -27,7 +27,6 @@ METHODS: tuple[Method, ...] = (
     MaximalMethod(),
     CountMethod(),
     MatchGraphMethod(),
-    CompiledChoiceMethod(),
     PerEndMethod(),
     GuardedMethod(),
     GuardedCountMethod(),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cepheid.automata.registers import Before, Elapsed, Now, Store
+from cepheid.automata.strategies import is_last
 from cepheid.engine.evaluations.guards.guarded_run import CHOSEN, MAXIMAL, GuardedRun
 from cepheid.engine.evaluations.guards.guarded_tables import EARLIEST, LATEST
 from cepheid.errors import LimitError
@@ -23,7 +23,6 @@ from cepheid.language.syntax import Strategy
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from cepheid.automata.automaton import Automaton
     from cepheid.automata.program import ChoiceProgram
     from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.events import Events
@@ -80,32 +79,3 @@ class GuardedChoiceRun(GuardedRun):
 
     def _is_shown_twice(self) -> bool:
         return super()._is_shown_twice() or len(set(self.program.shown)) < len(self.program.shown) or not all(self.program.label_sets)
-
-
-def is_last(automaton: Automaton) -> bool:
-    """Whether MAX is LAST: one of the matches that end at an event has all events of the others."""
-    return all(move.mark for move in automaton.transitions) or unites(automaton)
-
-
-def unites(automaton: Automaton) -> bool:
-    """Whether two matches that end at one event are, together, one: chains of events with a longest gap, such as sessions (Proposition 9)."""
-    guards, inner = automaton.alphabet.guards, {move.target for move in automaton.transitions} - automaton.finals
-    if len(guards) != 1 or len(inner) != 1 or automaton.initial in inner or automaton.alphabet.flags or automaton.parts:
-        return False
-    (guard,), (state,) = guards, inner
-    test = guard.test
-    if not isinstance(test, Elapsed) or not isinstance(test.before, Before) or test.interval.lower > 0:
-        return False
-    kept = frozenset({Store(test.before.register, Now(test.now))})
-    letters: dict[bool, set[tuple[int, int]]] = {False: set(), True: set()}  # of the moves to the inner state, by whether they ask
-    for move in automaton.transitions:
-        if move.waits and move.source == state:
-            continue
-        asks = bool(move.requires & guard.mask)
-        if not move.mark or move.source != (state if asks else automaton.initial) or move.forbids & guard.mask:
-            return False
-        if move.target == state:
-            if move.writes != kept:
-                return False
-            letters[asks].add((move.requires & ~guard.mask, move.forbids))
-    return letters[False] <= letters[True]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from cepheid.automata.computing import steps
 from cepheid.automata.program import ChoiceProgram, Program
 from cepheid.automata.registers import Before, Compares, Computes, Elapsed, Gathered, Joined, reads, test_text
+from cepheid.automata.strategies import is_last
 from cepheid.automata.transform import reached
-from cepheid.engine.evaluations.guards.guarded_choice_run import MAXIMAL_LIMIT, GuardedChoiceRun, is_last
+from cepheid.engine.evaluations.guards.guarded_choice_run import MAXIMAL_LIMIT, GuardedChoiceRun
 from cepheid.engine.evaluations.guards.guarded_distinct import DISTINCT_LIMIT
 from cepheid.engine.evaluations.guards.guarded_memo import MOST_ROWS
 from cepheid.engine.evaluations.guards.guarded_run import GuardedCountRun, GuardedRun
@@ -211,7 +212,10 @@ class GuardedCountMethod(_Guards):
 
 
 class GuardedChoiceMethod(_Guards):
-    """NXT, LAST and MAX of any automaton: the last method that is asked."""
+    """NXT, LAST and MAX of any automaton: the last method that is asked.
+
+    A trigger costs what its choice reaches. Any MAX compares all of that: `per_end` takes most of those first.
+    """
 
     name = "guarded choice"
     evaluation = GuardedChoiceRun
@@ -247,26 +251,6 @@ class GuardedChoiceMethod(_Guards):
             f"per trigger at most {MAXIMAL_LIMIT:,} steps of O(r), r = marked events that it reaches: matches that the same events would"
             " enlarge are compared together, none is listed; then output-linear for what is chosen"
         )
-
-
-class CompiledChoiceMethod(GuardedChoiceMethod):
-    """NXT and LAST of an automaton without guards, and MAX where it is LAST.
-
-    Chosen in the match graph, a trigger costs what its choice reaches; end by end, the letters of its window are read again
-    (benchmarks/record/methods.json: 1.3 to 60 times as long; with a strategy inside the pattern 0.87 to 1.02 times). Any MAX compares all that a
-    trigger reaches: in windows of 100 events end by end takes 0.8 to 2 times as long, but in those of 4,000 a fourth (`A+ : B ; C`) to a fortieth
-    (`A : B ; D ; C LIMIT 1`), for as many graphs as pairs of events are compared.
-    """
-
-    def serves(self, task: Task) -> bool:
-        """What end by end serves too; with guards nothing else is asked before."""
-        return super().serves(task) and task.compares_events is None
-
-    def fits(self, task: Task) -> str | None:
-        """What end by end may do better."""
-        if task.strategy is Strategy.MAX and not is_last(task.whole.automaton):
-            return "MAX compares matches that may be no match together"
-        return None
 
 
 class _Asked:
