@@ -92,7 +92,7 @@ FIELDS = (
 # words of a row and of a set; where the cells, the first ones of their events, the lengths of rows, the rows and the states of each cell stand; where
 # it is free; how many states there are, and places of their table), M_ of a state (its cell, the next state of this cell and of its place, its edges,
 # the cell that its sets are beside, these), E_ of an edge. PART_ bits of what `places` says of a label in a part, and of what its first column says,
-# P_ a word of a node of `_guards_parts`, REACHED words of a cell that `_guards_next` reaches, H_ what stands first of each part in `chosen`, LOOSE_
+# P_ a word of a node of `_guards_walk`, REACHED words of a cell that `_guards_next` reaches, H_ what stands first of each part in `chosen`, LOOSE_
 # bits of H_LOOSE. Words and limbs of a wide number (`_guards_wide`). Of `_guards_memo`, Q_ where a number stands from the end of `forms` (whether
 # something has no answer, where the next row goes, words of one, places of the table, how far from the end the rows end, and where the table begins),
 # A_ a word of a row.

@@ -35,7 +35,7 @@ from cepheid.kernel._guards_count import is_shown
 from cepheid.kernel._guards_layout import *
 from cepheid.kernel._guards_lists import may_pass, passes, pop, push
 from cepheid.kernel._guards_memo import is_unanswered
-from cepheid.kernel._guards_parts import begin_of, said_of
+from cepheid.kernel._guards_walk import begin_of, said_of
 
 
 @cython.cfunc

@@ -7,8 +7,8 @@ One source that Cython compiles and CPython also runs as it is; `cepheid.engine.
 Its rooms, by the life of an event: `run` here skips, and makes room, also by `_guards_free`; `_guards_ask` finds what an event goes on from, in
 lists (`_guards_lists`) that are found by equal values (`_guards_hash`), and made before where they come from layers (`_guards_layers`);
 `_guards_compute` and `_guards_memo` have the tests that compute; `_guards_enter` puts its cells there; `_guards_give` gives matches, counted or
-compared by `_guards_count`, or found by `_guards_maximal`. `_guards_parts` is for what is chosen inside the pattern, `_guards_next` finds what is
-next. `_guards_layout` names all words.
+compared by `_guards_count`, or found by `_guards_maximal`. `_guards_parts` is for what is chosen inside the pattern, by the copies of `_guards_walk`;
+`_guards_next` finds what is next. `_guards_layout` names all words.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ LOOSE_BETWEEN, LOOSE_BEGIN = 1, 2
 
 STAMPS, TIMED_STAMPS = 2, 3
 """Values that a cell has behind those of its slots, where there are parts, and where what is next is chosen or found: see
-`cepheid.kernel._guards_parts`. One more in front of these where what is next may begin before the event that is read first."""
+`cepheid.kernel._guards_walk`. One more in front of these where what is next may begin before the event that is read first."""
 
 BEGIN = Derived("begin of time")
 """The value of an event that says where it begins, as what is next compares that."""
