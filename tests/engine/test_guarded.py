@@ -456,14 +456,13 @@ def test_a_session_does_not_look_at_those_before_it(monkeypatch: pytest.MonkeyPa
     assert 1 < looked[0] == looked[1]
 
 
-@pytest.mark.parametrize("pause", [1, 100])
-def test_what_has_left_the_window_is_forgotten(pause: int) -> None:
-    """`A ;[<= 5] B`, and `A+[<= 5] ; B` whose sessions end."""
+@pytest.mark.parametrize(("pause", "window"), [(1, 20), (100, 2000), (100, None)])
+def test_what_can_go_on_no_more_is_forgotten(pause: int, window: int | None) -> None:
+    """`A ;[<= 5] B`, and `A+[<= 5] ;[<= 5] B` whose sessions end: without a window the gaps say so."""
     interval = Interval(0, 5)
     moves = [Transition(0, 1, A, X, writes=stores(r0=Now(T))), Transition(1, 1), Transition(1, 2, B | guard(0), Y)]
     again = Transition(1, 1, A | guard(0), X, writes=stores(r0=Now(T)))
     automaton = automaton_of(moves if pause == 1 else [*moves, again], Elapsed(Before(0), T, interval))
-    window = 20 * pause
     evaluation = GuardedRun(Program(automaton), window=window)
     evaluation.ensure_slots(1)
     used, position = [], 0
@@ -473,9 +472,9 @@ def test_what_has_left_the_window_is_forgotten(pause: int) -> None:
         position += len(rows)
         used.append(evaluation.memory_usage())
     assert max(used[20:]) < 1.5 * max(used[:20])
-    time = pause * (10 * 39 + 9) + 3
-    assert evaluation.expire(time + window).tolist() == []
-    assert evaluation.expire(time + window + 1).tolist() == [0]
+    time = pause * (10 * 39 + 9) + 3 + (5 if window is None else window)
+    assert evaluation.expire(time).tolist() == []
+    assert evaluation.expire(time + 1).tolist() == [0]
 
 
 def test_limits_of_matches_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now
 from cepheid.automata.transform import spans
 from cepheid.automata.transition import order
 from cepheid.engine.evaluations.base import collect
+from cepheid.engine.evaluations.block_run import LOW
 from cepheid.engine.evaluations.guards import guarded_sets, guarded_tables
 from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
 from cepheid.engine.evaluations.guards.guarded_run import LIVE, GuardedBeginsRun, GuardedCountRun, GuardedRun, GuardSizes
@@ -222,6 +223,49 @@ def test_long_streams_pass_many_windows_in_the_kernel() -> None:
         assert found == first_of(whole_of(program, rows, bounds, whole, texts=texts), bounds["limit"])
         drawn.seen["long"] += len(rows) == 200
         drawn.seen["given"] += len(found)
+
+
+def gapped(rng: random.Random) -> Program:
+    """Events, some of them iterated, each of which follows soon."""
+    moves = [Transition(0, 1, A, X, writes=stores(r0=Now(T)))]
+    for state in range(1, rng.randint(2, 4)):
+        moves += [Transition(state, state)] if rng.random() < 0.8 else []
+        moves += [Transition(state, state, rng.choice((A, B)) | guard(0), X, writes=stores(r0=Now(T)))] if rng.random() < 0.5 else []
+        moves.append(Transition(state, state + 1, rng.choice((A, B, C)) | guard(0), rng.choice((X, Y)), writes=stores(r0=Now(T))))
+    return Program(trim(automaton_of(moves, Elapsed(Before(0), T, Interval(rng.choice((0, 0, 1)), rng.choice((1, 2, 4)))))))
+
+
+@pytest.mark.parametrize("variant", available())
+def test_without_a_window_gaps_say_what_can_go_on_no_more(variant: str) -> None:
+    """Streams with pauses, in pieces, with restarts: what is forgotten was in no match any more."""
+    rng = random.Random(f"{SEED} kernel pauses {variant}")
+    drawn = Enough(share(CASES, variant), itertools.count(), given=20, forgotten=20)
+    for _ in drawn:
+        program, steady = gapped(rng), random_rows(rng, rng.randint(5, 40))
+        assert GuardTables(program).life is not None
+        pauses = itertools.accumulate(10 * (rng.random() < 0.2) for _ in steady)
+        rows = [dataclasses.replace(row, time=row.time + pause) for row, pause in zip(steady, pauses, strict=True)]
+        bounds, texts = {**random_bounds(rng), "window": None, "limit": None}, Texts()
+        whole = by_definition(program, rows, bounds)
+        rows = rows[: len(whole)]
+        wanted = whole_of(program, rows, bounds, whole, texts=texts)
+
+        def fresh(program: Program = program, bounds: dict[str, Any] = bounds, rng: random.Random = rng) -> GuardedRun:
+            return GuardedRun(program, sizes=rng.choice((None, TINY)), variant=variant, **bounds)
+
+        evaluation, found = fresh(), []
+        cuts = sorted(rng.choices(range(len(rows) + 1), k=rng.choice((0, 1, 3))))
+        for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
+            found += matches_of(evaluation, rows[start:stop], texts=texts, first=start)
+            if rng.random() < 0.3 and stop:
+                evaluation.expire(rows[stop - 1].time)
+            if rng.random() < 0.3:
+                sections, evaluation = evaluation.dump(), fresh()
+                evaluation.load(sections)
+        assert found == wanted
+        drawn.seen["given"] += len(found)
+        if bounds["consume"] is Consumption.NONE and len(evaluation.store.offsets) > 1:
+            drawn.seen["forgotten"] += bool(evaluation.store.plain(np.array([1]))[0, LOW])
 
 
 def chain(*tests: Any, value: Any, more: Any = None, kinds: tuple[int, ...] = (A, B, C)) -> Automaton:

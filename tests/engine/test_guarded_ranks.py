@@ -1,7 +1,8 @@
-"""Order of texts and of long decimals between events, in every kernel, while ranks move: as in plain Python, which knows no ranks."""
+"""Order of texts and of long decimals between events, in every kernel, while ranks move: as the definition says, which knows no ranks."""
 
 from __future__ import annotations
 
+import contextlib
 import random
 from decimal import Decimal
 from unittest import mock
@@ -13,9 +14,9 @@ from enough import Enough, share
 import cepheid
 from cepheid.engine.evaluations.guards import guarded_facts, guarded_ranks, guarded_run
 from cepheid.engine.letters import encoded
+from cepheid.errors import LimitError
 from cepheid.kernel import available
-from cepheid.testing.differential import Case, pushed, restored, rows_of, single, whole
-from cepheid.testing.methods import By, anew
+from cepheid.testing.differential import Case, by_definition, check, pushed, restored, rows_of, single, whole
 
 COMPARED = (
     *(
@@ -93,7 +94,7 @@ def query(rng: random.Random) -> cepheid.Query:
 
 @pytest.mark.parametrize("engine", available())
 def test_words_in_the_order_of_what_has_none(engine: str, cases: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = Enough(share(cases // 4, engine), range(1 << 30), moved=5, matched=5)
+    drawn = Enough(share(cases // 4, engine), range(1 << 30), moved=5, matched=5, defined=5)
     move = guarded_run.GuardedRun._move
 
     def moving(run: guarded_run.GuardedRun, words: guarded_ranks.Words) -> None:
@@ -108,8 +109,9 @@ def test_words_in_the_order_of_what_has_none(engine: str, cases: int, seed: int,
             found = whole(case, engine)
             for come in (pushed, restored, single):
                 assert come(case, engine) == found, f"{come.__name__}\n{case}"
-        with By(kernel=False)():
-            assert rows_of(anew(case.query).run(case.events)) == found, str(case)
+        with contextlib.suppress(LimitError):  # the definition lists a few thousand matches
+            check(case, found, by_definition(case.query, case.events))
+            drawn.seen["defined"] += 1
         drawn.seen["matched"] += bool(found)
 
 
@@ -150,4 +152,3 @@ def test_an_event_is_asked_about_itself(condition: str, seed: int, monkeypatch: 
         for engine in available():
             for come in (whole, pushed, restored):
                 assert sorted(map(str, come(case, engine))) == sorted(map(str, wanted)), f"{come.__name__}\n{case}"
-        assert "not compiled" not in str(anew(case.query).explain(schema=case.events.schema))

@@ -82,6 +82,7 @@ FIELDS = (
     "floor",  # ! number of the value of an event up to which nothing begins that counts; -1: there is none
     "passing",  # the greatest number of a cell that ends a match of the event at `row`, where matches are counted or chosen
     "layers",  # ! macro states that are entered by layers
+    "life",  # ! how long a group can go on at most, once it is entered; then NEWEST_TIME says when the last one was. -1: there is no such time
 )
 
 # Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a block, C_ of a cell, N_ of
@@ -107,7 +108,7 @@ if not cython.compiled:
     S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN, S_WALKED = range(30, 37)
     S_COUNTING, S_SAMPLE, S_SPREAD, S_SIZE, S_COUNTED, S_PLACES, S_TAG, S_TAGS, S_FIRST, S_PASSES, S_CARRIES = range(37, 48)
     S_STEPS, S_MOST_STEPS, S_FRESH, S_SETS_END, S_SETS_LIMIT, S_PARTS, S_COPIED, S_HIDDEN, S_SEVERAL, S_SAYS = range(48, 58)
-    S_HISTORIES, S_APART, S_BEGINS, S_FLOOR, S_PASSING, S_LAYERS = range(58, 64)
+    S_HISTORIES, S_APART, S_BEGINS, S_FLOOR, S_PASSING, S_LAYERS, S_LIFE = range(58, 65)
     B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
     C_POSITION, C_START, C_CHILD, C_REST, C_KIND, C_NULLS, C_BOUNDS = range(7)
     N_PREVIOUS, N_JUMP, N_BEST, N_FORM, N_ENDS = range(5)

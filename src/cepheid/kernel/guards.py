@@ -258,6 +258,9 @@ def run(
     slots: cython.Py_ssize_t = S[S_SLOTS]
     parts: cython.Py_ssize_t = S[S_PARTS]
     says: cython.Py_ssize_t = S[S_SAYS]
+    life: cython.longlong = S[S_LIFE]
+    now: cython.ulonglong = 0
+    then: cython.ulonglong = 0
     floor: cython.Py_ssize_t = S[S_FLOOR]
     timely: cython.int = firsts.shape[0] != 0
     dated: cython.int = S[S_BEGINS] >= 0  # cells know where their event begins
@@ -388,6 +391,12 @@ def run(
             S[S_WALKED] = 0
             # ------------------------------------------------------------------------------------------------ window
             p = firsts[i] if together != 0 else shift + i
+            if life >= 0 and live > 1:
+                now = times[i]
+                then = words[b + B_NEWEST_TIME]
+                if now - then > life:  # nothing that is there can go on: as if it had been consumed
+                    words[b + B_LOW] = p
+                    live = 1
             oldest = words[b + B_LOW]
             if count_window != 0 and oldest <= p - count_window:
                 oldest = p - count_window + 1
@@ -705,6 +714,8 @@ def run(
             words[line + D_TAIL] = tail + kept
             if kept != 0:
                 words[b + B_LIVE] = live
+                if life >= 0:
+                    words[b + B_NEWEST_TIME] = times[i]
                 enter_all(S, words, shapes, key, order, queue, line, b, tail, made, oldest)
                 live = words[b + B_LIVE]
             if outputs != 0 and limit != 0 and (vetoed.shape[0] == 0 or vetoed[i] == 0):

@@ -83,16 +83,18 @@ class _Guards(Method):
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As docs/theory/guards-kernel.md says."""
-        asked = _Asked(terms.program)
+        asked, tables = _Asked(terms.program), GuardTables(terms.program)
         lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region", *([SETS] if asked.sets else [])]
         parts = terms.program.automaton.parts
-        lines += [_choice_in(part, loose=bool(beside)) for part, beside in zip(parts, GuardTables(terms.program).loose, strict=True)]
+        lines += [_choice_in(part, loose=bool(beside)) for part, beside in zip(parts, tables.loose, strict=True)]
         lines += map(_refused, terms.program.automaton.negated)
         if not asked.complete:
             lines.append(f"as far as {LOOKED_AT} macro states show")
         state = terms.state(
             "marked events x groups that each goes on from" if {CARRIED, LAYERS} & asked.updates.keys() else "marked events"
         )
+        if tables.life is not None and terms.window is None:
+            state += "; a pause that is longer than all gaps frees it"
         delay = self._delay(terms)
         if asked.several:
             delay += "; where several comparisons are asked at one event, O(n) at worst"

@@ -17,7 +17,7 @@ import numpy as np
 
 from cepheid.automata.transition import HIDDEN
 from cepheid.engine.evaluations.base import ALL, Chunk, by_trigger
-from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS, BlockRun
+from cepheid.engine.evaluations.block_run import HEADER, KEPT, NEWEST_TIME, POSITION, STARTS, BlockRun
 from cepheid.engine.evaluations.counts.counting import wider
 from cepheid.engine.evaluations.graph.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK
 from cepheid.engine.evaluations.guards import guarded_sets
@@ -41,6 +41,7 @@ from cepheid.engine.evaluations.guards.guarded_tables import (
     RepeatsError,
 )
 from cepheid.engine.evaluations.spread import spread
+from cepheid.engine.input.order import NEVER
 from cepheid.engine.letters.codes import LetterCodes
 from cepheid.engine.letters.encoded import is_interned
 from cepheid.engine.memory import blocks
@@ -133,6 +134,7 @@ class GuardedRun(BlockRun):
             most_marks=CHUNK_POSITIONS,
         )
         tables = self.tables
+        self._life = tables.life if self.window is None else None
         self.codes = LetterCodes(tables.facts.letter_bits)
         self.mends |= {
             "letter": "_mend_letter",
@@ -200,6 +202,7 @@ class GuardedRun(BlockRun):
             "hidden": hidden,
             "several": len(program.automaton.parts) > 0 or hidden > 0 or len(tables.layered) > 0,
             "layers": len(tables.layered),
+            "life": -1 if self._life is None else self._life,
             "floor": -1,
             "says": -1 if program.automaton.begins is None else tables.columns[program.automaton.begins],
             "begins": tables.columns[BEGIN] if tables.earlier else -1,
@@ -237,6 +240,14 @@ class GuardedRun(BlockRun):
         """Free the memory of partitions in which no match can go on, see `KernelEvaluation.expire`."""
         self._set("counted", 0)
         return super().expire(time)
+
+    def _idle(self, time: int) -> Array:
+        """Where partial matches live so long at most (`GuardTables.life`) the last that one was entered stands in the place of the last start."""
+        idle = super()._idle(time)
+        if self._life is not None:
+            held = self.store.held_rows
+            idle[held] |= self.store.plain(held)[:, NEWEST_TIME] < max(time - self._life, NEVER)
+        return idle
 
     def _begin(self, events: Events) -> Array:
         self._trigger: tuple[int, int] | None = None

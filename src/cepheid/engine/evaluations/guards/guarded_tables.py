@@ -319,8 +319,8 @@ class GuardTables:
     may stand beside its supports, see LOOSE_BETWEEN. repeats: whether a match may be found in several ways. ranked: whether `Ranks` makes words for
     texts and decimals of two words. sets: of each macro state the slots that hold sets. interned: of each those that hold texts or decimals of two
     words, with which values of a choice these are. asked: the values of an event that are read. timely: whether cells know the first place of their
-    time. earlier: whether they know where their event begins. layered: see `guarded_layers`. questions: by number, each with its values (see
-    `guarded_memo`).
+    time. earlier: whether they know where their event begins. layered: see `guarded_layers`. life: how long a group can go on once it is entered,
+    where gaps say that. questions: by number, each with its values (see `guarded_memo`).
     """
 
     passes: bool
@@ -356,6 +356,8 @@ class GuardTables:
         self._asks = asked
         self.macros = [self.regions.initial, *sorted(asked.keys() - {self.regions.initial}, key=lambda macro: macro.configurations)]
         self.number = {macro: number for number, macro in enumerate(self.macros)}
+        # What an event says of where it begins may be before all that is there; what is next reads what has ended.
+        self.life = None if self.timely or begins is not None else _life(self.macros[1:])
         self.shapes = [_shapes(asked[macro]) for macro in self.macros]
         stamps = TIMED_STAMPS if self.timely else STAMPS if program.automaton.parts else 0
         self.slots = max(macro.slots for macro in self.macros) + stamps + self.earlier
@@ -656,6 +658,16 @@ class GuardTables:
     def program_table(self) -> Array:
         """The programs, from the last one on (int64), which MEMO follows."""
         return np.array([number for program in reversed(self.programs) for number in program], np.int64)
+
+
+def _life(macros: Iterable[Macro]) -> int | None:
+    """The greatest time for which a group can go on once it is entered; None: for ever."""
+    longest = 0
+    for way in itertools.chain.from_iterable(macro.lifetime for macro in macros):
+        if not way:
+            return None
+        longest = max(longest, min(most for _, most in way))
+    return longest
 
 
 def _places(program: Program) -> tuple[Array, Array]:
