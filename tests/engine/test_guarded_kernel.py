@@ -703,7 +703,7 @@ def test_what_has_been_counted_is_not_counted_again(name: str, monkeypatch: pyte
 
 
 def test_a_kernel_that_counts_returns_for_whoever_waits() -> None:
-    rows, texts = [Row("B" if moment % 100 == 99 else "A", moment, w=moment % 3) for moment in range(400)], Texts()
+    rows, texts = [Row("B" if moment % 50 == 49 else "A", moment, w=moment % 3) for moment in range(150)], Texts()
     wanted = by_definition(rising(same=True), rows, {}, most=None).counts
     for variant in available():
         evaluation = GuardedCountRun(rising(same=True), variant=variant)
@@ -830,6 +830,20 @@ def test_what_passes_a_limit_of_the_tables_is_an_error(start: str, limit: str, m
         STARTS[start](dataclasses.replace(CHAINS["gaps"]))
 
 
+@pytest.mark.parametrize("length", [61, 62, 63, 255, 256, 257, 520])
+def test_hundreds_of_macro_states(length: int) -> None:
+    """A's that follow each other by one each: at each event, the last `length` of them."""
+    kept = stores(r0=Now(T))
+    moves = [Transition(0, 1, A, X, writes=kept)]
+    for state in range(1, length):
+        moves += [Transition(state, state), Transition(state, state + 1, A | guard(0), X, writes=kept)]
+    program = Program(automaton_of(moves, Elapsed(Before(0), T, Interval(1, 1))))
+    rows = [Row("A", moment) for moment in range(length + 20)]
+    for variant in FAST:
+        found = matches_of(GuardedRun(program, variant=variant), rows, texts=Texts())
+        assert [positions for positions, _ in found] == [tuple(range(first, first + length)) for first in range(21)]
+
+
 def test_each_way_to_ask_has_a_run() -> None:
     kinds = {"all": GuardedRun, "a sample": GuardedRun, "their number": GuardedCountRun, "a choice": GuardedChoiceRun}
     assert {name: type(start(CHAINS["gaps"])) for name, start in STARTS.items()} == kinds
@@ -845,18 +859,18 @@ def long_chain(rng: random.Random, states: int) -> Program:
             moves.append(Transition(state, state, forbids=0 if way < 0.4 else C))
         if 0.6 < way < 0.7 and state + 1 < states:
             moves.append(Transition(state, state + 1, C, None))
-    return Program(trim(automaton_of(moves, Elapsed(Before(0), T, Interval(0, rng.choice((2, 4)))))))
+    return Program(trim(automaton_of(moves, Elapsed(Before(0), T, Interval(0, rng.choice((3, 5)))))))
 
 
 @pytest.mark.parametrize("variant", FAST)
 def test_macro_states_that_share_a_bit(variant: str) -> None:
     rng = random.Random(f"{SEED} long {variant}")
     drawn = Enough(share(CASES // 20, variant), itertools.count(), given=1, shared=1, apart=1)
-    for _ in drawn:
-        apart = rng.random() < 0.7
-        states, texts = rng.randint(64, 75) if apart else rng.randint(250, 300), Texts()
+    for number in drawn:
+        apart = number > 0
+        states, texts = rng.randint(64, 75) if apart else rng.randint(95, 105), Texts()
         program = long_chain(rng, states)
-        rows = [dataclasses.replace(row, type=rng.choice("AAAAAAABC")) for row in random_rows(rng, 3 * states // 2)]
+        rows = [dataclasses.replace(row, type=rng.choice("A" * 28 + "BC")) for row in random_rows(rng, 8 * states // 7)]
         bounds = random_bounds(rng) | {
             "window": rng.choice((None, 80)) if apart else None,
             "count_window": None,
@@ -872,7 +886,7 @@ def test_macro_states_that_share_a_bit(variant: str) -> None:
         assert found == matches_of(GuardedRun(program, sizes=TINY, variant=variant, **bounds), rows, texts=texts)
         matches = by_end(named(program, found))
         assert {end: len(set(own)) for end, own in matches.items()} == {
-            end: number for end, count in whole.counts if (number := min(count, bounds["limit"]))
+            end: min(count, bounds["limit"]) for end, count in whole.counts if bounds["limit"]
         }
         for end, own in matches.items():
             assert len(own) == len(set(own))
