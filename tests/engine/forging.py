@@ -51,7 +51,7 @@ LONG = " OR ".join(f"(B AS y FILTER y.v > {number})" for number in range(64))
 EMBEDDED = upgrade_cases.QUERIES | {
     "long next": f"SELECT NXT * WHERE A AS x ; ({LONG}) ; C AS z WITHIN 20 events",
     "long maximal": f"SELECT MAX * WHERE A AS x ; ({LONG}) PARTITION BY k WITHIN 9 seconds",
-    "long per end": f"SELECT MAX * WHERE (A AS x : ({LONG})) {KEYED}",
+    "long choice": f"SELECT LAST * WHERE (A AS x : ({LONG})) {KEYED}",
     "long counts": f"SELECT COUNT(*) WHERE A AS x ; ({LONG}) ; C AS z WITHIN 20 events",
     "long absence": f"SELECT * WHERE A AS x ; ({LONG}) NOT FOLLOWED BY C FOR 5 seconds {KEYED}",
     "all": "SELECT * WHERE A AS x ; (A OR B) AS y ; C AS z",

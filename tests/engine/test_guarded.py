@@ -39,6 +39,7 @@ from cepheid.automata import Automaton, ChoiceProgram, Program, Transition, regi
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now
 from cepheid.engine.evaluations import spread
 from cepheid.engine.evaluations.base import Chunk, collect
+from cepheid.engine.evaluations.block_run import NEWEST_TIME
 from cepheid.engine.evaluations.guards import guarded_choice_run, guarded_distinct, guarded_methods, guarded_sets
 from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
 from cepheid.engine.evaluations.guards.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
@@ -475,6 +476,19 @@ def test_what_can_go_on_no_more_is_forgotten(pause: int, window: int | None) -> 
     time = pause * (10 * 39 + 9) + 3 + (5 if window is None else window)
     assert evaluation.expire(time).tolist() == []
     assert evaluation.expire(time + 1).tolist() == [0]
+
+
+def test_a_state_that_knows_only_the_last_start_loses_nothing() -> None:
+    """`A ;[<= 5] B ;[<= 5] A` without a window: an earlier build stored the last start where this one has the last partial match."""
+    starts, goes_on = Transition(0, 1, A, X, writes=stores(r0=Now(T))), Transition(1, 2, B | guard(0), Y, writes=stores(r0=Now(T)))
+    automaton = automaton_of(
+        [starts, Transition(1, 1), goes_on, Transition(2, 2), Transition(2, 3, A | guard(0), X)], Elapsed(Before(0), T, Interval(0, 5))
+    )
+    first, second = (GuardedRun(Program(automaton)) for _ in range(2))
+    run(first, [Row("A", 0), Row("B", 4)])
+    first.store.words[first.store.offsets[first.store.held_rows] + NEWEST_TIME] = 0
+    second.load(first.dump())
+    assert collect(list(second.chunks(events([Row("A", 8)], first=2, slots=np.zeros(1, np.int32))))).positions.tolist() == [0, 1, 2]
 
 
 def test_limits_of_matches_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from enough import Enough
 from pyspark.sql import functions as F
 
 import cepheid
+from cepheid.engine.letters.encoded import travelling
 from cepheid.spark.batch import Plan, letter_columns
 from cepheid.spark.columns import ColumnPrinter, column_named
 from cepheid.spark.recognition import on
@@ -68,7 +69,7 @@ def one_job(frame, plans):
     columns = {PATTERN: pattern, **first.key_columns(), TIME: column_named(names["ts"]), "$letter": one_of(pattern, letters)}
     columns |= {name: column_named(name) for name in names.values()}
     comparing = [plan.compiled.program for plan in plans.values() if plan.values_travel]
-    columns |= {value_column(value): printer.value(value) for program in comparing for value in program.values}
+    columns |= {value_column(value): printer.value(value) for program in comparing for value in travelling(program.values)}
     keys = [PATTERN, *first.key_columns()]
     prepared = frame.select(*(column.alias(name) for name, column in columns.items()))
     sorted_ = prepared.repartition(3, *keys).sortWithinPartitions(*(column_named(name) for name in [*keys, TIME, *first.tie_columns()]))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import comparing
+import pyarrow as pa
 import pytest
 
 
@@ -17,3 +20,20 @@ def test_the_examples_over_a_table(spark, name):
 def test_the_examples_as_a_stream(spark, name):
     example = comparing.EXAMPLES[name]
     assert comparing.as_stream(spark, example) == comparing.on_table(example)
+
+
+LONG_DECIMALS = comparing.Example(
+    "SELECT * WHERE Paid AS a ; Paid AS b ; Paid AS c FILTER a.sum + b.sum > 2 * c.sum AND c.sum > 0",
+    {"sum": pa.decimal128(30, 2)},
+    tuple(
+        ("Paid", seconds, Decimal(sum_) if sum_ else None)
+        for seconds, sum_ in enumerate(("1e27", "3", "-1e27", None, "2", "5e26", "-0.01"))
+    ),
+)
+
+
+def test_decimals_of_more_digits_than_one_word_has_travel_whole(spark):
+    found = comparing.on_table(LONG_DECIMALS)
+    assert found
+    assert comparing.on_spark(spark, LONG_DECIMALS) == found
+    assert comparing.as_stream(spark, LONG_DECIMALS) == found

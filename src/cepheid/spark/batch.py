@@ -19,6 +19,7 @@ from pyspark.sql import types as spark_types
 
 from cepheid.engine.input.event_times import time_number
 from cepheid.engine.input.named_types import MANY_TYPES, NamedTypes
+from cepheid.engine.letters.encoded import travelling
 from cepheid.engine.letters.pooled import POOLED_BITS
 from cepheid.engine.output.measures import attributes_of
 from cepheid.engine.plan.explain import keys_text, meaning_text, refusals_text, rows_text
@@ -256,7 +257,9 @@ class Plan:
             tie_names=self.options.order,
             index=self.options.positions,
             time_name=self.compiled.layout.time or "",
-            values=tuple(tuple(map(value_column, program.values)) for program in self.compiled.programs) if self.values_travel else (),
+            values=tuple(tuple(map(value_column, travelling(program.values))) for program in self.compiled.programs)
+            if self.values_travel
+            else (),
             reads=tuple((name, self.payload_column(name)) for name in self.read_in_order),
         )
 
@@ -639,14 +642,14 @@ def prepare(
         for each in plans
         if each.values_travel
         for program in each.compiled.programs
-        for value in program.values
+        for value in travelling(program.values)
     }
     columns |= plan.tie_columns()
     read = [each.payload_column(name) for each in plans for name in (*each.needed(), *each.read_in_order)]
     for name in [*read, *last]:
         columns.setdefault(name, column_named(name))
-    travelling: DataFrame = frame.select(*(column.alias(name) for name, column in columns.items()))
-    return travelling
+    selected: DataFrame = frame.select(*(column.alias(name) for name, column in columns.items()))
+    return selected
 
 
 LONG_SIGN = 63

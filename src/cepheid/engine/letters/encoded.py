@@ -28,11 +28,11 @@ import pyarrow as pa
 
 from cepheid.automata.registers import wholes
 from cepheid.engine.letters.predicates import NARROW, BatchRows
-from cepheid.engine.letters.values import DECIMALS, INT64_MAX, INT64_MIN, Column, decimal_halves, evaluate, plain, read
+from cepheid.engine.letters.values import DECIMALS, INT64_MAX, INT64_MIN, OPERATIONS, Column, decimal_halves, evaluate, plain, read
 from cepheid.engine.letters.words import are_letters
 from cepheid.engine.memory.pools import Array, power_of_two
 from cepheid.errors import LimitError
-from cepheid.logical.plan import Expression, Field, Index, Time, walk
+from cepheid.logical.plan import HALVES, Apply, Expression, Field, Index, Time, walk
 from cepheid.logical.types import is_two_words, type_of
 from cepheid.records import record
 from cepheid.schema import is_text
@@ -467,14 +467,15 @@ class ValueReader:
         return null
 
     def as_columns(self, events: pa.RecordBatch) -> list[pa.Array]:
-        """A column for each value, as `of_columns` takes them; of values without positions. Linear."""
+        """A column for each of the values that travel, as `of_columns` takes them; of values without positions. Linear."""
         rows = BatchRows(self._schema, {name: events.column(name) for name in self._columns}, events.num_rows)
-        return [_column(evaluate(value, rows), events.num_rows) for value in self.layout.values]
+        return [_column(evaluate(value, rows), events.num_rows) for value in travelling(self.layout.values)]
 
     def of_columns(self, columns: Sequence[pa.Array]) -> Array:
-        """The words of values that somebody has computed: a column for each, of its canonical type, or of integers for times and dates."""
+        """The words of values that somebody has computed: a column for each of `travelling`, of its canonical type, or of integers for times."""
         out: Array = np.zeros((len(columns[0]), self.layout.width), np.uint64)
-        self._encode([read(column, type_of(value)) for column, value in zip(columns, self.layout.values, strict=True)], out)
+        found = {value: read(column, type_of(value)) for value, column in zip(travelling(self.layout.values), columns, strict=True)}
+        self._encode([found[value] if value in found else _half_of(found, value) for value in self.layout.values], out)
         return out
 
     def _encode(self, found: Iterable[Any], out: Array) -> bool:
@@ -502,6 +503,21 @@ class ValueReader:
             return values.astype(np.int64), valid
         array = _column(content, length)
         return self.texts.read(array) if is_text(kind) else _decimal_words(array, two=is_two_words(value))
+
+
+def travelling(values: Iterable[Expression]) -> tuple[Expression, ...]:
+    """What travels for values that are computed where the events come from: they themselves, for the halves of a decimal the decimal. Linear."""
+    return tuple(dict.fromkeys(_whole(value) for value in values))
+
+
+def _whole(value: Expression) -> Expression:
+    return value.arguments[0] if isinstance(value, Apply) and value.operator in HALVES else value
+
+
+def _half_of(found: Mapping[Expression, Any], half: Expression) -> Any:
+    """A half of a decimal that travelled."""
+    assert isinstance(half, Apply)
+    return OPERATIONS[half.operator]([found[_whole(half)]], half)
 
 
 def _column(content: Any, length: int) -> pa.Array:

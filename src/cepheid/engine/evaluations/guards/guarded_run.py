@@ -17,7 +17,7 @@ import numpy as np
 
 from cepheid.automata.transition import HIDDEN
 from cepheid.engine.evaluations.base import ALL, Chunk, by_trigger
-from cepheid.engine.evaluations.block_run import HEADER, KEPT, NEWEST_TIME, POSITION, STARTS, BlockRun
+from cepheid.engine.evaluations.block_run import HEADER, KEPT, LAST_TIME, NEWEST_TIME, POSITION, STARTS, BlockRun
 from cepheid.engine.evaluations.counts.counting import wider
 from cepheid.engine.evaluations.graph.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK
 from cepheid.engine.evaluations.guards import guarded_sets
@@ -440,6 +440,10 @@ class GuardedRun(BlockRun):
         demand(bytes(sections["guarded_macros"]) == self._macros)
         super()._restore(sections, stored)
         held, macros = self.store.held_rows, len(self.tables.macros)
+        if (
+            self._life is not None
+        ):  # states of earlier builds have the last start there, which may be older than the last partial match: see `_idle`
+            self.store.words[self.store.offsets[held] + NEWEST_TIME] = self.store.plain(held)[:, LAST_TIME]
         self.store.words[self.store.offsets[held] + TABLED] = -1
         if any(self.tables.sets):
             numbers = self._sets.load(sections["guarded_sets"])
