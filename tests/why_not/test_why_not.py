@@ -245,6 +245,18 @@ def test_all_smallest_sets_are_there() -> None:
     assert [way.match.rows for way in answer.ways] == [(0, 1), (0, 2)]
 
 
+def test_of_several_matches_the_nearest_is_shown() -> None:
+    """Nearest in time, at equal times in rows; with no row asked for, the earliest."""
+    query, stream = "SELECT * WHERE A ; B ; C FILTER C.v > 1", events("A1 A7 B8 C9(v=0) C15(v=0) C15(v=0)")
+    assert cepheid.why_not(query, stream, [2]).ways[0].match.rows == (1, 2, 3)
+    assert cepheid.why_not(query, stream, [0]).ways[0].match.rows == (0, 2, 3)
+    assert cepheid.why_not(query, stream, [5]).ways[0].match.rows == (1, 2, 5)
+    assert cepheid.why_not("SELECT * WHERE A ; C", stream, [4]).match == cepheid.EventsFound((1, 4), {"A": (1,), "C": (4,)})
+    assert cepheid.why_not(query, stream, [], span=(0, 5)).ways[0].match.rows == (0, 2, 3)
+    several = events("A5 B5 A5 B5 A5 B9(v=2)")
+    assert cepheid.why_not("SELECT * WHERE A ; B AS y FILTER y.v > 1 WITHIN 0", several, [3]).ways[0].match.rows == (2, 3)
+
+
 def test_a_strategy_and_a_condition() -> None:
     answer = cepheid.why_not("SELECT NEXT * WHERE A AS x ; B FILTER x.v > 1", events("A1(v=5) A2(v=0) B3"), [1, 2])
     assert [{reason.kind for reason in reasons} for reasons in answer.reasons] == [{"strategy", "condition"}]
@@ -372,7 +384,7 @@ def test_named_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "(MAX_RUNS)" in cepheid.why_not(query, stream, 0).notes[0]
     monkeypatch.setattr(question, "MAX_ROWS", 2)
     with pytest.raises(LimitError, match="MAX_ROWS"):
-        cepheid.why_not(query, stream, 0)
+        cepheid.why_not("SELECT * WHERE A ; B AS y FILTER y.v > 1", stream, 0)
 
 
 def test_minimal_sets_are_all_of_them() -> None:

@@ -26,7 +26,8 @@ Where an event is asked for that no atom of the pattern can take, or events that
 Bounded. A match has only the rows asked for and OTHERS: at first all rows that the pattern could take, then, where these give too many matches
 (`MAX_BYTES`), the nearest ones, fewer each time (`OTHERS`); `WhyNot.notes` says how many. A set is still a
 reason then, but with an event farther off a smaller one may be. `MAX_RUNS` bounds the queries that are run, `MAX_WAYS` the
-sets that are reported, `MAX_ROWS` the events.
+sets that are reported, `MAX_ROWS` the events: of a longer table the question is about the part that can matter, and what lies beside it (`part`). A
+query without a window or a gap may look farther; where one did, a note says so.
 """
 
 from __future__ import annotations

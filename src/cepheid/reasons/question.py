@@ -20,6 +20,7 @@ from cepheid.query import Query
 from cepheid.query import query as query_of
 from cepheid.reasons.answer import EventsFound, Reason, Way, WhyNot
 from cepheid.reasons.minimal_sets import Known, minimal_sets
+from cepheid.reasons.part import Needs, Part, Stream, part_of
 from cepheid.reasons.relaxations import CHOICES, KINDS, STRUCTURE, Relaxation, names_in, operands, relaxations, relaxed
 from cepheid.reasons.relaxed_run import MAX_BYTES, MAX_RUNS, Goal, OutOfRunsError, Runs, Seen, TooManyError
 from cepheid.reasons.wording import Words
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
+    from cepheid.engine.memory.pools import Array
+
 MAX_ROWS = 100_000
-"""Most events of a question."""
+"""Most events that a question is about: of a longer table those that can matter, and the ones nearest to them."""
 
 OTHERS = (64, 16, 4, 0)
 """How many of the nearest rows a match may have beside those asked for, where all rows give too many matches."""
@@ -81,17 +84,31 @@ def why_not(
         table = table.read_all()
     if isinstance(given.until, int) and (given.sort or given.order):
         raise NotSupportedError("until= needs events in order", help="sort the events first, or leave sort= and order= out")
-    if table.num_rows > MAX_ROWS:
-        raise LimitError(
-            f"{table.num_rows:,} events are more than {MAX_ROWS:,}, the limit of why_not (MAX_ROWS)",
-            help="ask with a part of the events: those around the rows that you mean",
-        )
     goal = _goal(asked.tree, positions, span, rows=table.num_rows, only=only)
     schema = given.source.schema
-    asked.bound(schema)  # mistakes are told with their place
-    _, rows = ordered(schema, table, sort=given.sort, order=given.order)
-    runs = Runs(table if rows is None else table.take(pa.array(rows)), schema, asked.args, given.until, given.null_keys, given.engine)
-    return _Question(asked, goal, runs, None if rows is None else np.asarray(rows)).answer()
+    plan = asked.bound(schema)  # mistakes are told with their place
+    times, order_ = ordered(schema, table, sort=given.sort, order=given.order)
+    sought, part, complete = _in_stream(goal, order_), None, given.until
+    if table.num_rows > MAX_ROWS:
+        if order_ is not None:
+            times = times[order_]
+        stream = Stream(table, order_, times if schema.time_column is not None else None, given.null_keys)
+        part = part_of(plan, Needs(stream, sought), MAX_ROWS)
+        if complete is None and schema.time_column is not None:
+            complete = int(times[-1])  # the table is complete up to there, wherever the part ends
+        order_ = part.places if order_ is None else order_[part.places]
+        named = {name: part.inside(rows) for name, rows in sought.named.items()}
+        sought = Goal(part.inside(sought.rows), named, sought.only, None if sought.span is None else part.inside_span(sought.span))
+    runs = Runs(
+        table if order_ is None else table.take(pa.array(order_)),
+        schema,
+        asked.args,
+        complete,
+        given.null_keys,
+        given.engine,
+        holds=None if part is None else part.holds,
+    )
+    return _Question(asked, goal, sought, runs, order_, part).answer()
 
 
 # -------------------------------------------------------------------------------------------------------------------------- arguments
@@ -134,6 +151,21 @@ def _goal(tree: syntax.Query, positions: object, span: object, *, rows: int, onl
     return Goal(chosen, named, only, (first, last))
 
 
+def _in_stream(goal: Goal, order: Array | None) -> Goal:
+    """A goal with rows in the order of the stream; order: the row of the input at each place of it."""
+    if order is None:
+        return goal
+    if goal.span is not None:
+        raise NotSupportedError("span= needs events in order", help="sort the events first, or leave sort= and order= out")
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+
+    def found(rows: frozenset[int]) -> frozenset[int]:
+        return frozenset(int(places[row]) for row in rows)
+
+    return Goal(found(goal.rows), {name: found(rows) for name, rows in goal.named.items()}, goal.only)
+
+
 def _rows_in(given: object, rows: int) -> frozenset[int]:
     """Rows of the input; raises InputError for anything else."""
     many = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping) else [given]
@@ -160,21 +192,27 @@ def _rows_in(given: object, rows: int) -> frozenset[int]:
 
 @dataclass
 class _Question:
-    """One question; rows of the goal and of the answer are those of the input, `order` has them in the order of the stream."""
+    """One question.
+
+    Rows of `asked` and of the answer are those of the input, all others, as those of `goal`, are those of `runs`. order: the row of the input of each
+    of these, None: they are the same. part: the part of the table that these are, None: it is the whole one.
+    """
 
     query: Query
     asked: Goal
+    goal: Goal
     runs: Runs
-    order: Any
+    order: Array | None
+    part: Part | None
 
     def answer(self) -> WhyNot:
         self.tree = self.query.tree
-        self.goal = self._in_stream(self.asked)
         self.words = Words(self.query, self.runs, self.order)
         # What PROJECT hides is no other event, so that it excludes nothing where there may be none.
         all_ = [each for each in relaxations(self.tree) if not (self.goal.only and each.kind == "projection")]
         self.choices = [each for each in all_ if each.kind in CHOICES]
-        self.structure = [each for each in all_ if each.kind in STRUCTURE]
+        keyed = self.part is not None and self.part.keyed
+        self.structure = [each for each in all_ if each.kind in STRUCTURE and not (keyed and each.kind == "partition")]
         self.body = [each for each in all_ if each.kind not in CHOICES | STRUCTURE]
         misfits = self._no_type()
         if misfits:
@@ -208,9 +246,22 @@ class _Question:
             notes = (*notes, f"the search ended after {MAX_RUNS} queries (MAX_RUNS): there may be more sets of reasons")
         ways.sort(key=lambda way: (len(way[0]), sorted(each.span.start for each in way[0])))
         self.runs.count = 0  # what is left to say needs a few runs more
-        if not ways and len(notes) < 2:
-            return self._answer(misfits=self._no_way(), notes=notes)
-        return self._answer(ways=tuple(self._way(chosen, match) for chosen, match in ways), notes=notes)
+        misfits = self._no_way() if not ways and len(notes) < 2 else ()
+        notes = (*notes, *self._of_part([chosen for chosen, _ in ways]))
+        return self._answer(ways=tuple(self._way(chosen, match) for chosen, match in ways), misfits=misfits, notes=notes)
+
+    def _of_part(self, found: Sequence[frozenset[Relaxation]]) -> Iterator[str]:
+        """What is to be said of the events that were left out; found: the sets of reasons."""
+        if self.part is None:
+            return
+        number = self.runs.table.num_rows
+        if self.runs.beyond:
+            yield (
+                f"only the {number:,} nearest of {len(self.part.needs.stream):,} events were looked at (the limit MAX_ROWS): without what bounds a"
+                " match, as a window or a gap, one farther away may matter, and fewer or other reasons be enough"
+            )
+        if self.part.keyed and all(any(each.kind in STRUCTURE for each in chosen) for chosen in found):
+            yield "PARTITION BY was not taken out: there are too many events with other keys (the limit MAX_ROWS)"
 
     def _sets(self) -> Iterator[tuple[frozenset[Relaxation], Seen]]:
         """The minimal sets, each with a match of the query without it."""
@@ -242,7 +293,7 @@ class _Question:
         return bool(self.runs.candidates(relaxed(self.tree, chosen.union(self.choices)), self.goal, self.taken))
 
     def _whole(self, chosen: frozenset[Relaxation]) -> Seen | None:
-        """A match of the query without some constructs, by all of its clauses; the smallest and earliest one."""
+        """A match of the query without some constructs, by all of its clauses; the smallest one, of several the nearest to the rows asked for."""
         try:
             return self._found_by(relaxed(self.tree, chosen))
         except BindError:  # a construct that was taken out has bound a variable of another one
@@ -260,7 +311,20 @@ class _Question:
             given, names = self.runs.given(query)
             shown = {match.shown(names) for match in given}
             found = [match for match in found if match.shown(names) in shown]
-        return min(found, key=lambda match: (len(match.rows), sorted(match.rows), match.variables), default=None)
+        return min(found, key=lambda match: (len(match.rows), self._far(match), sorted(match.rows), match.variables), default=None)
+
+    def _far(self, match: Seen) -> tuple[int, int]:
+        """How far its events are from the rows that are asked for, each from the nearest one: in time, and in rows. Log-linear in the events."""
+        if not self.goal.rows:
+            return 0, 0
+        asked, others = np.array(sorted(self.goal.rows)), np.array(sorted(match.rows.difference(self.goal.rows)), np.int64)
+        behind = np.searchsorted(asked, others)
+        sides = [asked[np.maximum(behind - 1, 0)], asked[np.minimum(behind, len(asked) - 1)]]
+
+        def total(places: Array) -> int:
+            return int(np.minimum(*(abs(places[others] - places[side]) for side in sides)).sum())
+
+        return total(self.runs.times), total(np.arange(self.runs.table.num_rows))
 
     # ------------------------------------------------------------------------------------------------------------------------- rows
 
@@ -294,20 +358,6 @@ class _Question:
 
     def _types(self) -> set[str | None]:
         return {node.name for node in _nodes(self.tree.pattern) if isinstance(node, syntax.Type)}
-
-    def _in_stream(self, goal: Goal) -> Goal:
-        """The goal with rows in the order of the stream."""
-        if self.order is None:
-            return goal
-        if goal.span is not None:
-            raise NotSupportedError("span= needs events in order", help="sort the events first, or leave sort= and order= out")
-        places = np.empty(len(self.order), np.int64)
-        places[self.order] = np.arange(len(self.order))
-        return Goal(
-            frozenset(int(places[row]) for row in goal.rows),
-            {name: frozenset(int(places[row]) for row in rows) for name, rows in goal.named.items()},
-            goal.only,
-        )
 
     def _row(self, row: int) -> int:
         return row if self.order is None else int(self.order[row])

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.input.event_times import times_of
 from cepheid.engine.plan.planner import compile_plan
 from cepheid.engine.run import batch, definition
 from cepheid.errors import BindError, LimitError, NotSupportedError
@@ -27,8 +29,9 @@ from cepheid.reasons.relaxations import names_in, with_operands
 from cepheid.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Matches
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.logical.plan import QueryPlan
@@ -104,7 +107,10 @@ class Goal:
 
 @dataclass
 class Runs:
-    """The events, and the queries that have run over them."""
+    """The events, and the queries that have run over them.
+
+    holds: where the events are a part of the table, says of a query whether it finds the same in the part. beyond: whether one has run that may not.
+    """
 
     table: pa.Table
     schema: EventSchema
@@ -113,6 +119,8 @@ class Runs:
     null_keys: str
     variant: str | None
     count: int = 0
+    holds: Callable[[QueryPlan], bool] | None = None
+    beyond: bool = False
     _columns: dict[str, list[Any]] = field(default_factory=dict)
 
     def candidates(self, query: syntax.Query, goal: Goal, taken: Collection[int] | None) -> list[Seen]:
@@ -154,7 +162,7 @@ class Runs:
         rows = [row for row in range(first, last + 1) if keys == self.keys_of(tuple(keys), row)]
         query = _shown(syntax.Query(pattern))
         try:
-            found = self._run(query, self.table.take(pa.array(rows, pa.int64())), self.schema, MAX_BYTES)
+            found = self._run(query, self.table.take(pa.array(rows, pa.int64())), self.schema, MAX_BYTES, sought=False)
         except LimitError:
             return []
         return [Seen(rows[each.start], rows[each.end], ((ALL, tuple(rows[row] for row in sorted(each.rows))),)) for each in _seen(found)]
@@ -164,6 +172,12 @@ class Runs:
         if name not in self._columns:
             self._columns[name] = self.table[name].to_pylist()
         return self._columns[name]
+
+    @functools.cached_property
+    def times(self) -> Array:
+        """The time of each row, in steps of the time column (int64); zeros without one."""
+        time = self.schema.time_column
+        return np.zeros(self.table.num_rows, np.int64) if time is None else times_of(self.table, time)
 
     def type_of(self, row: int) -> Any:
         """The type of an event."""
@@ -188,11 +202,14 @@ class Runs:
                 help=("ask with fewer events: those around the rows that you mean", *error.help),
             ) from None
 
-    def _run(self, query: syntax.Query, table: pa.Table, schema: EventSchema, max_bytes: int) -> Matches:
+    def _run(self, query: syntax.Query, table: pa.Table, schema: EventSchema, max_bytes: int, *, sought: bool = True) -> Matches:
+        """sought: whether the matches are those that the question is about."""
         if self.count >= MAX_RUNS:
             raise OutOfRunsError
         self.count += 1
         plan = self.plan(query, schema)
+        if sought and self.holds is not None:
+            self.beyond = self.beyond or not self.holds(plan)
         compiled: Compiled | None = None
         if self.variant != "reference":
             with contextlib.suppress(NotSupportedError, LimitError):  # the definition has the whole language

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.input.event_times import times_of
 from cepheid.engine.run.definition import rows_of
 from cepheid.errors import BindError, counted
 from cepheid.language import syntax, to_text
@@ -201,10 +200,8 @@ class Words:
     # ------------------------------------------------------------------------------------------------------------- times and places
 
     def _steps(self, first: int, last: int) -> str:
-        schema = self.runs.schema
-        assert schema.time_column is not None
-        numbers = times_of(self.runs.table, schema.time_column)
-        return duration_text(int(numbers[last] - numbers[first]), schema.unit)
+        times = self.runs.times
+        return duration_text(int(times[last] - times[first]), self.runs.schema.unit)
 
     def _sides(self, relaxation: Relaxation, match: Seen) -> tuple[int, int] | None:
         """The last row before a link and the first one behind it."""
@@ -301,8 +298,7 @@ class Words:
         if within or not before or not self._exact(relaxation) or not _depends_on_itself(item):
             return ""
         model = MODELS[(self.tree.model or TimeModel.CAYUGA).value]
-        assert self.runs.schema.time_column is not None
-        times = times_of(self.runs.table, self.runs.schema.time_column)
+        times = self.runs.times
         last = int(np.flatnonzero(times <= times[match.end])[-1])  # what comes first may end later at the same time
         stamps = {each: model.of(times[list(each.rows)].tolist()) for each in self.runs.every(item, 0, last, self._keys(match.start))}
         after = model.successors(model.point(int(times[max(before)])), set(stamps.values()))
