@@ -398,12 +398,20 @@ def enter_all(
     w: cython.Py_ssize_t = 0
     v: cython.Py_ssize_t = 0
     falls: cython.int = 0
+    one: cython.longlong = 1
+    macro: cython.longlong = 0
+    met: cython.longlong = 0  # bits of macro states
+    twice: cython.longlong = 0
     at: cython.Py_ssize_t = C_POSITION if S[S_COUNTING] != NEXT else C_BOUNDS + 2 * S[S_TESTS] + S[S_SLOTS] - 3  # as `position_of`
     position: cython.longlong = words[data + ((first + made - 1) & mask) * width + at]
     for j in range(made):
         w = data + ((first + j) & mask) * width
-        if ((words[w + C_KIND] >> MACRO_BITS) & MACROS_MASK) == 0 or words[w + at] != position:  # a copy is of an earlier event
+        macro = (words[w + C_KIND] >> MACRO_BITS) & MACROS_MASK
+        if macro == 0 or words[w + at] != position:  # a copy is of an earlier event
             continue
+        macro = one << (macro & 63)
+        twice |= met & macro
+        met |= macro
         order[count] = first + j
         count += 1
         if count > 1 and words[v + C_START] > words[w + C_START]:
@@ -415,7 +423,7 @@ def enter_all(
         for j in range(count - 1, -1, -1):
             order[j] = queue[1]
             pop(queue, 0, j + 1)
-    if count > 1:
+    if twice != 0:  # PERF: cells of one group are of one macro state
         join_groups(S, words, key, order, data, mask, count)
     for j in range(count):
         if order[j] >= 0:
