@@ -29,6 +29,7 @@ from cepheid.engine.plan.planner import compile_plan
 from cepheid.engine.run import batch, batches, definition, layers
 from cepheid.engine.run.allowance import check_max_bytes
 from cepheid.engine.run.batches import Batches, BatchesRest
+from cepheid.engine.run.equal_times import EqualTimes
 from cepheid.engine.run.recognizer import Recognizer
 from cepheid.errors import CepheidError, InputError, check_choice, nearest
 from cepheid.language import parse, read_query, syntax, to_text
@@ -291,9 +292,11 @@ class Query:
             found = layers.run(numbered, source.numbered, **options)
             return dataclasses.replace(shown(found, layout=compiled.layout, streams=source.streams), warnings=types.warnings)
         types = NamedTypes(compiled.plan, compiled.programs, group_nulls=asked.null_keys == "group")
-        recognizer = Recognizer(numbered, null_keys=asked.null_keys, variant=asked.engine, sample=sample, types=types)
+        ties = None if compiled.layers else EqualTimes(compiled)
+        recognizer = Recognizer(numbered, null_keys=asked.null_keys, variant=asked.engine, sample=sample, types=types, ties=ties)
         found = batches.whole(recognizer, asked.pieces, until=asked.until, progress=progress, max_bytes=max_bytes)
-        return dataclasses.replace(shown(found, layout=compiled.layout, streams=source.streams), warnings=types.warnings)
+        warnings = (*types.warnings, *(() if ties is None else ties.warnings))
+        return dataclasses.replace(shown(found, layout=compiled.layout, streams=source.streams), warnings=warnings)
 
     def batches(
         self,
@@ -322,12 +325,17 @@ class Query:
             return Batches(matches.layout, iter([matches]), lambda: BatchesRest(matches.undecided, matches.null_keys, matches.warnings))
         compiled, streams = self.compiled(asked.source.schema), asked.source.streams
         types = NamedTypes(compiled.plan, compiled.programs, group_nulls=null_keys == "group")
+        ties = EqualTimes(compiled) if streams is None and not asked.order and not compiled.layers else None
         recognizer = Recognizer(
-            NumberedQuery.of(compiled), null_keys=null_keys, variant=engine, sample=sample, types=types, interleaved=True
+            NumberedQuery.of(compiled), null_keys=null_keys, variant=engine, sample=sample, types=types, ties=ties, interleaved=True
         )
         told = None if progress is None else Progress(progress, asked.rows)
         own = functools.partial(shown, layout=compiled.layout, streams=streams)
-        return Batches.of(recognizer, types, asked.pieces, layout=compiled.layout, shown=own, until=asked.until, progress=told)
+
+        def warnings() -> tuple[str, ...]:
+            return (*types.warnings, *(() if ties is None else ties.warnings))
+
+        return Batches.of(recognizer, asked.pieces, warnings=warnings, layout=compiled.layout, shown=own, until=asked.until, progress=told)
 
     def _by_definition(self, asked: CheckedArguments) -> Matches:
         plan = self.bound(asked.source.schema)
@@ -434,8 +442,8 @@ class Query:
 
         stage: one of `cepheid.engine.plan.explain.STAGES`, or None for all. "meaning" has sentences about the query as it was written: each one
         narrows what those before it leave, and what is more than an event is a numbered part with a line of its own. schema: the schema of the
-        events; without it, types are guessed, and where that fails there are only the stages that need none. Parameters need no values for the
-        stages up to "tree": sentences name them. type, time: as for `run`.
+        events; without it, types are guessed, and where that fails there are only the stages that need none: the others say why. Parameters need no
+        values for the stages up to "tree": sentences name them. type, time: as for `run`.
 
         Returns an `Explanation`; print it. Raises InputError for an unknown stage, BindError where the schema does not fit or none would,
         and as `schema`.

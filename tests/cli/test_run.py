@@ -81,6 +81,18 @@ def test_warnings_come_before_the_run(options: list[str]) -> None:
     assert "warning" not in result.stdout
 
 
+@pytest.mark.parametrize("rows", [0, 70_000])
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_events_of_equal_times_are_said(rows: int, options: list[str]) -> None:
+    """As `Query.run` says it of the table; also far into a file, which is read in pieces."""
+    lines = [*(f"X,{time}" for time in range(rows)), f"A,{rows}", f"B,{rows}"]
+    Path("tied.csv").write_text("\n".join(["type,ts", *lines, ""]), encoding="utf-8")
+    asked = ["run", "-e", "SELECT * WHERE A ; B WITHIN 9", "tied.csv", "--no-progress", *options]
+    (warning,) = cepheid.query("SELECT * WHERE A ; B WITHIN 9").run(pa.table({"type": ["A", "B"], "ts": [rows, rows]})).warnings
+    assert warning in " ".join(call(*asked).stderr.split())
+    assert "same time" not in call(*asked, "--order", "type").stderr
+
+
 def test_table() -> None:
     result = call("run", "fire.ceql", "readings.csv")
     assert result.exit_code == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -43,6 +45,51 @@ def test_the_order_of_rows_is_said_where_it_decides(text: str) -> None:
 def test_where_it_cannot_decide_nothing_is_said(text: str, rows: pa.Table) -> None:
     """One event in a match; events that change nothing; other partitions."""
     assert cepheid.query(text).run(rows).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT * WHERE A THEN B", ": for THEN neither is before or after the other, whatever the order of the rows"),
+        ("SELECT NXT * WHERE A THEN B", "names a column that does; but THEN goes by times: for it neither is before or after the other"),
+        ("SELECT * WHERE A ; X THEN B", "names a column that does; but THEN goes by times: for it neither is before or after the other"),
+        ("SELECT * WHERE A THEN B+", "names a column that does; but THEN goes by times: for it neither is before or after the other"),
+    ],
+)
+def test_what_then_makes_of_equal_times_is_said(text: str, said: str) -> None:
+    """The order of rows that only THEN looks at is no matter."""
+    (warning,) = cepheid.query(text).run(TIED).warnings
+    assert warning.endswith(said)
+    if "unless" not in warning:
+        assert len(cepheid.query(text).run(TIED)) == len(cepheid.query(text).run(TIED.take([0, 3, 2, 1]))) == 0
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 40])
+@pytest.mark.parametrize("clauses", ["", " PARTITION BY k", " FILTER A.k = B.k", " WITHIN 0"])
+def test_what_is_read_in_pieces_has_the_warning_of_a_table(piece: int, clauses: str, seed: int) -> None:
+    """Also where the events of one time are in different pieces; the matches of `batches` have it too."""
+    source = random.Random(f"equal times {seed}")
+    query, said = cepheid.query(PAIR + clauses), 0
+    for _ in range(30):
+        times = sorted(source.choices(range(12), k=9))
+        table = events(*((source.choice("ABXX"), time, source.choice([1, 2, 3])) for time in times))
+        warnings = query.run(table).warnings
+        ties = [each for each in warnings if "have the same time" in each]
+        read = query.run(table.to_reader(max_chunksize=piece)).warnings
+        found = query.batches(table.to_reader(max_chunksize=piece))
+        for _ in found:
+            pass
+        for own in (read, found.warnings):
+            assert len([each for each in own if "have the same time" in each]) == len(ties)
+        said += bool(ties)
+    assert 0 < said < 30
+
+
+def test_batches_of_a_table_with_an_order_do_not_warn() -> None:
+    for order, count in ((), 1), (("type",), 0):
+        found = cepheid.query(PAIR).batches(TIED, order=order)
+        assert len(list(found)) >= 0
+        assert len(found.warnings) == count
 
 
 def test_streams_that_are_merged_have_an_order() -> None:

@@ -96,6 +96,22 @@ def test_explanation(name):
     assert text == path.read_text(encoding="utf-8")
 
 
+def test_a_stage_says_why_it_is_not_there():
+    """Types that are guessed do not fit, or nothing evaluates the query; of an unknown stage it is a KeyError."""
+    query = cepheid.query("SELECT * WHERE A FILTER A.v > 3 AND A.v LIKE 'x%'")
+    for explanation in (query.explain("lints"), query.explain()):
+        for fact in ("guess do not fit", "LIKE compares text, this is double", "give schema=", "schema=table.schema"):
+            assert fact in explanation["lints"]
+    pair = cepheid.query("SELECT * WHERE A AS a ; B AS b FILTER a.v = b.v AND a.v LIKE 'x%' AND b.v > 3")
+    known = pa.schema([("type", pa.string()), ("v", pa.string())])
+    with pytest.raises(cepheid.BindError):
+        pair.explain("lints", schema=known)
+    assert cepheid.query("SELECT * WHERE A FILTER A.v LIKE 'x%'").explain("lints", schema=known)["lints"] == "none"
+    assert "the values of all parameters" in cepheid.query("SELECT * WHERE A FILTER A.v > :v").explain("lints")["lints"]
+    with pytest.raises(KeyError):
+        query.explain()["lint"]
+
+
 def test_a_spelling_that_has_no_room_in_a_letter():
     either = " OR ".join(f"(T AS x FILTER x.temp > {number})" for number in range(62))
     lines = (

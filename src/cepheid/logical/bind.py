@@ -16,6 +16,7 @@ from cepheid.language.limits import MAX_COUNT, check_size
 from cepheid.language.syntax import Consumption, Strategy, TimeModel
 from cepheid.logical import measures, parameters, plan
 from cepheid.logical.absence import take_out
+from cepheid.logical.adjacency import beside_made_events
 from cepheid.logical.beginnings import begins_earlier
 from cepheid.logical.context import Context, suggestion
 from cepheid.logical.definitions import bind_definitions, check_keys, types_in
@@ -89,6 +90,9 @@ def bind(
         listed=_listed(query, pattern, having, limit, counts=targets.count),
         keeps=query.strategy is not Strategy.RESTRICTED,
     )
+    for number, definition in enumerate(definitions):
+        beside_made_events(context, definition.plan.pattern, definitions[:number], definition.plan.partition_by)
+    beside_made_events(context, pattern, definitions, query.partition_by)
     if having is not None and query.strategy in {Strategy.ALL, Strategy.ANY, Strategy.STRICT}:
         decided_earlier(context, pattern, having.expression)
     if query.strategy is Strategy.MAX:

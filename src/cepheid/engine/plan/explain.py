@@ -63,12 +63,17 @@ class Explained(Bindable, Protocol):
 
 @record(slots=False)
 class Explanation:
-    """Titled texts: `str` for terminals, `_repr_html_` for notebooks, ``explanation["automaton"]`` for one of them."""
+    """Titled texts: `str` for terminals, `_repr_html_` for notebooks, ``explanation["automaton"]`` for one of them.
+
+    missing: what a stage says that is not there, because types are not known or nothing evaluates the query.
+    """
 
     sections: tuple[tuple[str, str], ...]
+    missing: str = ""
 
     def __getitem__(self, stage: str) -> str:
-        return dict(self.sections)[stage]
+        found = dict(self.sections)
+        return self.missing if self.missing and stage not in found and stage in STAGES else found[stage]
 
     def __str__(self) -> str:
         return "\n\n".join(f"{title}\n{textwrap.indent(text, '  ')}" for title, text in self.sections)
@@ -96,8 +101,16 @@ def explain(query: Explained, stage: str | None, schema: EventSchema | None) -> 
     if stage is not None and stage not in STAGES:
         known = f"the stages are {', '.join(STAGES)}"
         raise InputError(f"there is no stage {stage!r}", help=[*did_you_mean(stage, STAGES, quote="'"), known])
-    sections = [item for item in _sections(query, schema) if stage is None or item[0] in {stage, "schema"}]
-    return Explanation(tuple(sections))
+    sections = tuple(_sections(query, schema))
+    shown = tuple(item for item in sections if stage is None or item[0] in {stage, "schema"})
+    return Explanation(shown, "" if set(STAGES) <= dict(sections).keys() else _missing(dict(sections)))
+
+
+def _missing(sections: Mapping[str, str]) -> str:
+    """What a stage says that is not among these."""
+    if "lints" in sections:
+        return f"not there, for the query is not evaluated:\n{sections['evaluation']}"
+    return f"not there, for the types of the attributes are {sections['schema']}"
 
 
 def _sections(query: Explained, schema: EventSchema | None) -> Iterator[tuple[str, str]]:
@@ -119,8 +132,11 @@ def _sections(query: Explained, schema: EventSchema | None) -> Iterator[tuple[st
                 if not guessed:
                     raise
         yield from written
-        way_out = "the values of all parameters, args={..}" if missing else "schema=, the Arrow schema of the events"
-        yield "schema", f"{'not known' if guessed else 'given'}; for the other stages give {way_out}\n({error.fact})"
+        way_out = (
+            "the values of all parameters, args={..}" if missing else "schema=, the Arrow schema of the events, as in schema=table.schema"
+        )
+        what = "given" if not guessed else "not known" if missing else "not known, and those that the query lets guess do not fit"
+        yield "schema", f"{what}; for the other stages give {way_out}\n({error.fact})"
         return
     yield "meaning", meaning_text(plan)
     yield from written

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from cepheid.engine.evaluations.progress import Progress
-    from cepheid.engine.input.named_types import NamedTypes
     from cepheid.engine.output.matches import Layout
     from cepheid.engine.run.intake import Decided, Intake
     from cepheid.engine.run.recognizer import Recognizer
@@ -121,9 +120,9 @@ class Batches:
     def of(
         cls,
         recognizer: Recognizer,
-        types: NamedTypes,
         pieces: Iterable[pa.Table | pa.RecordBatch],
         *,
+        warnings: Callable[[], tuple[str, ...]],
         layout: Layout,
         shown: Callable[[Matches], Matches],
         until: int | str | None = None,
@@ -131,12 +130,12 @@ class Batches:
     ) -> Batches:
         """The matches in events.
 
-        recognizer: an interleaved one, which shows `types` what it reads. layout: of what `shown` makes of its matches. until, progress: as for
-        `whole`.
+        recognizer: an interleaved one. warnings: about the events, once they have been read. layout: of what `shown` makes of its matches.
+        until, progress: as for `whole`.
         """
         found = decided(recognizer, pieces, until=until, progress=progress)
         made = heard((shown(matches) for each in found for matches in each.pieces()), progress)
-        return cls(layout, made, lambda: BatchesRest(shown(_left(recognizer, until)), recognizer.null_keys, types.warnings))
+        return cls(layout, made, lambda: BatchesRest(shown(_left(recognizer, until)), recognizer.null_keys, warnings()))
 
     def __iter__(self) -> Batches:
         return self

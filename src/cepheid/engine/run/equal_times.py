@@ -1,6 +1,6 @@
 """Events of equal times: the order of their rows decides what matches, and nobody may have chosen it.
 
-Comes in: the events of a table, as letters. Goes out: a warning.
+Comes in: the events of a table, or of a stream piece by piece, as letters. Goes out: a warning.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cepheid.engine.letters.codes import having
-from cepheid.logical.tree import is_of_one_event
+from cepheid.language.syntax import Consumption, Strategy
+from cepheid.logical import plan
+from cepheid.logical.tree import conditions_of, is_of_one_event, walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
+    from cepheid.engine.input.partitions import Arrived
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
+    from cepheid.logical.plan import Pattern, QueryPlan
 
 FIRST, PIECE = 1 << 10, 1 << 16
 """Events that are looked at together, at first and later: the first two that are found are enough."""
@@ -32,14 +36,88 @@ def warnings_of(
     times, letters (of each program): of the rows of the table. rows: partition by partition, each in the order of its events; None: all as they are.
     cuts: where each partition starts in them. Linear, up to the first two that are found.
     """
-    schema = compiled.schema
-    if schema.time_column is None or _of_one_event(compiled):
-        return ()
-    row = _first_tied(compiled, times, letters, rows, cuts)
-    if row is None:
-        return ()
-    fact = f"events that can be in one match have the same time, such as {events[schema.time_column][row]}"
-    return (f"{fact}: the order of the rows decides, unless order= (--order) names a column that does",)
+    row = _first_tied(compiled, times, letters, rows, cuts) if _matters(compiled) else None
+    return () if row is None else (_told(compiled, events, row),)
+
+
+class EqualTimes:
+    """The same for events that come piece by piece, in their order; also where two of one time are in different pieces.
+
+    warnings: of what has been seen.
+    """
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.warnings: tuple[str, ...] = ()
+        self._compiled = compiled
+        self._matters = _matters(compiled)
+        self._last: int | None = None  # the greatest time so far,
+        self._slots: Array = np.zeros(0, np.int64)  # and the partitions with an event at it that can matter
+
+    def see(self, events: pa.Table, times: Array, letters: Sequence[Array], arrived: Arrived) -> None:
+        """Read some events; times, letters (of each program): theirs. Linear, and log-linear in those of equal times; nothing once it is known."""
+        if not self._matters or self.warnings or not len(times):
+            return
+        same = times[1:] == times[:-1]
+        tied = np.append(same, False) | np.insert(same, 0, False)
+        joined = int(times[0]) == self._last
+        if joined:
+            tied[: np.searchsorted(times, times[0], "right")] = True
+        tied[np.searchsorted(times, times[-1], "left") :] = True  # the next piece may go on with this time
+        places = np.flatnonzero(tied)
+        places = places[_relevant(self._compiled, [each[places] for each in letters])]
+        slots = _slots_of_rows(arrived)[places]
+        places, slots = places[slots >= 0], slots[slots >= 0]
+        before = self._slots if joined else self._slots[:0]
+        all_slots = np.concatenate([before, slots])
+        all_times = np.concatenate([np.full(len(before), times[0]), times[places]])
+        sorting = np.lexsort((all_slots, all_times))
+        twice = np.flatnonzero((np.diff(all_times[sorting]) == 0) & (np.diff(all_slots[sorting]) == 0))
+        if len(twice):
+            # Stable: the second one is in this piece.
+            self.warnings = (_told(self._compiled, events, int(places[sorting[twice[0] + 1] - len(before)])),)
+        self._last = int(times[-1])
+        self._slots = all_slots[all_times == times[-1]]
+
+    def forget(self, slots: Array) -> None:
+        """Partitions are forgotten: others may get their slots."""
+        self._slots = np.setdiff1d(self._slots, slots)
+
+
+def _slots_of_rows(arrived: Arrived) -> Array:
+    """The partition of each row of a batch (int64), -1 without one."""
+    found: Array = np.full(arrived.rows, -1, np.int64)
+    found[slice(None) if arrived.order is None else arrived.order] = np.repeat(arrived.slots, arrived.lengths)
+    return found
+
+
+def _matters(compiled: Compiled) -> bool:
+    """Whether equal times can: events have times, and a match can have, or look at, more than one event."""
+    return compiled.schema.time_column is not None and not _of_one_event(compiled)
+
+
+def _told(compiled: Compiled, events: pa.Table, row: int) -> str:
+    """The warning; row: of one of the events."""
+    query = compiled.plan
+    assert query.schema.time_column is not None
+    fact = f"events that can be in one match have the same time, such as {events[query.schema.time_column][row]}"
+    if _goes_by_times(query, compiled):
+        return f"{fact}: for THEN neither is before or after the other, whatever the order of the rows"
+    then = "; but THEN goes by times: for it neither is before or after the other" if query.model is not None else ""
+    return f"{fact}: the order of the rows decides, unless order= (--order) names a column that does{then}"
+
+
+def _goes_by_times(query: QueryPlan, compiled: Compiled) -> bool:
+    """Whether a query has THEN, and nothing in it goes by the order of the rows."""
+    chooses = query.strategy is not Strategy.ALL or query.limit is not None or query.consume is not Consumption.NONE
+    read = (leaf for _, condition in conditions_of(query.pattern) for leaf in plan.leaves(condition))
+    by_order = chooses or bool(compiled.absences) or any(isinstance(leaf, plan.Lag | plan.Index) for leaf in read)
+    return query.model is not None and not by_order and all(map(_is_by_times, walk(query.pattern)))
+
+
+def _is_by_times(node: Pattern) -> bool:
+    if isinstance(node, plan.Sequence):
+        return all(link.operator == "THEN" for link in node.links)
+    return isinstance(node, plan.Event | plan.Named | plan.Filter | plan.Project | plan.Or | plan.And | plan.Within)
 
 
 def _first_tied(compiled: Compiled, times: Array, letters: Sequence[Array], rows: Array | None, cuts: Array) -> int | None:

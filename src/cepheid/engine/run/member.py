@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.stored import Stored
     from cepheid.engine.output.matches import Layout
     from cepheid.engine.plan.compiled import Compiled
+    from cepheid.engine.run.equal_times import EqualTimes
     from cepheid.engine.run.query_state import DecidedMatches
 
 IDLE_CHECK = 64
@@ -117,18 +118,31 @@ class Member:
 
 
 class QueryMember(Member):
-    """One query over a stream. types: is shown what is read."""
+    """One query over a stream. types, ties: are shown what is read."""
 
     def __init__(
-        self, compiled: Compiled, schema: pa.Schema, *, group_nulls: bool = False, types: NamedTypes | None = None, **options: Any
+        self,
+        compiled: Compiled,
+        schema: pa.Schema,
+        *,
+        group_nulls: bool = False,
+        types: NamedTypes | None = None,
+        ties: EqualTimes | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(compiled, schema, group_nulls=group_nulls, forgets=bool(compiled.derived), **options)
-        self._types = types
+        self._types, self._ties = types, ties
         # Positions are those in the partitions of PARTITION BY, or of the whole stream, also where equalities partition these further.
         grouped = compiled.written if group_nulls else ()
         self.written = Partitions(compiled.written, schema, grouped=grouped) if compiled.derived else self.partitions
         self._readers = compiled.readers(self.state.texts)
         self._lags = Lags(compiled.lags, schema)
+
+    def forget(self, slots: Array) -> None:
+        """As of any member."""
+        super().forget(slots)
+        if self._ties is not None:
+            self._ties.forget(slots)
 
     @property
     def layout(self) -> Layout:
@@ -177,6 +191,8 @@ class QueryMember(Member):
         own, *negated = [reader.read(lagged, positions=positions, letters=each) for reader, each in zip(self._readers, known, strict=True)]
         if self._types is not None:
             self._types.see(events, (own, *negated), self._readers)
+        if self._ties is not None:
+            self._ties.see(events, times, (own, *negated), arrived)
         return self.state.feed(own, times, events, arrived, first=first, shown=shown, negated=negated, now=now)
 
     def advance(self, now: int | None) -> DecidedMatches:

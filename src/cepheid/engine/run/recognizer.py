@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from cepheid.engine.input.named_types import NamedTypes
     from cepheid.engine.plan.compiled import Compiled
+    from cepheid.engine.run.equal_times import EqualTimes
     from cepheid.engine.run.query_state import DecidedMatches
 
 Array = np.ndarray[Any, Any]
@@ -42,7 +43,7 @@ class Recognizer(Intake[Matches]):
     `late`, `enough_lateness`, `latest`, `null_keys` and `memory_usage` may be read at any time.
 
     lateness, order, null_keys, max_bytes: as for `Query.recognizer`. sample: as for `Query.run`, for each call. variant: of the kernel. interleaved:
-    see `QueryState`. types: is shown the events that are read.
+    see `QueryState`. types, ties: are shown the events that are read; ties: of a query without definitions.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Recognizer(Intake[Matches]):
         interleaved: bool = False,
         max_bytes: int | None = None,
         types: NamedTypes | None = None,
+        ties: EqualTimes | None = None,
     ) -> None:
         self.compiled = compiled
         options: dict[str, Any] = {"variant": variant, "sample": sample, "interleaved": interleaved}
@@ -69,7 +71,7 @@ class Recognizer(Intake[Matches]):
             ahead=compiled.looks_ahead,
             options=options,
         )
-        options = {**options, "group_nulls": self._group_nulls, "types": types}
+        options = {**options, "group_nulls": self._group_nulls, "types": types, **({} if ties is None else {"ties": ties})}
         self._member = member_of(compiled, self.schema, max_bytes=max_bytes, **options)
         self._singles = None
         if self._order is None and types is None and isinstance(self._member, QueryMember):
