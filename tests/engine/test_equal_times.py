@@ -65,7 +65,9 @@ def test_what_then_makes_of_equal_times_is_said(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 40])
-@pytest.mark.parametrize("clauses", ["", " PARTITION BY k", " FILTER A.k = B.k", " WITHIN 0"])
+@pytest.mark.parametrize(
+    "clauses", ["", " PARTITION BY k", " FILTER A.k = B.k", " FILTER A.k < B.k", " NOT FOLLOWED BY A FOR 3", " WITHIN 0"]
+)
 def test_what_is_read_in_pieces_has_the_warning_of_a_table(piece: int, clauses: str, seed: int) -> None:
     """Also where the events of one time are in different pieces; the matches of `batches` have it too."""
     source = random.Random(f"equal times {seed}")

@@ -135,8 +135,8 @@ def _sections(query: Explained, schema: EventSchema | None) -> Iterator[tuple[st
         way_out = (
             "the values of all parameters, args={..}" if missing else "schema=, the Arrow schema of the events, as in schema=table.schema"
         )
-        what = "given" if not guessed else "not known" if missing else "not known, and those that the query lets guess do not fit"
-        yield "schema", f"{what}; for the other stages give {way_out}\n({error.fact})"
+        why = error.fact if missing else f"the types that the query lets guess do not fit: {error.fact}"
+        yield "schema", f"{'not known' if guessed else 'given'}; for the other stages give {way_out}\n({why})"
         return
     yield "meaning", meaning_text(plan)
     yield from written

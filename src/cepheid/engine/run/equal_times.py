@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cepheid.engine.letters.codes import having
+from cepheid.engine.letters.encoded import EventForm
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan
 from cepheid.logical.tree import conditions_of, is_of_one_event, walk
@@ -50,11 +51,12 @@ class EqualTimes:
         self.warnings: tuple[str, ...] = ()
         self._compiled = compiled
         self._matters = _matters(compiled)
+        self._forms = [EventForm.of(program) for program in compiled.programs]
         self._last: int | None = None  # the greatest time so far,
         self._slots: Array = np.zeros(0, np.int64)  # and the partitions with an event at it that can matter
 
     def see(self, events: pa.Table, times: Array, letters: Sequence[Array], arrived: Arrived) -> None:
-        """Read some events; times, letters (of each program): theirs. Linear, and log-linear in those of equal times; nothing once it is known."""
+        """Read some events; times, letters: theirs, as the reader of each program gives them. Log-linear; nothing once it is known."""
         if not self._matters or self.warnings or not len(times):
             return
         same = times[1:] == times[:-1]
@@ -64,7 +66,7 @@ class EqualTimes:
             tied[: np.searchsorted(times, times[0], "right")] = True
         tied[np.searchsorted(times, times[-1], "left") :] = True  # the next piece may go on with this time
         places = np.flatnonzero(tied)
-        places = places[_relevant(self._compiled, [each[places] for each in letters])]
+        places = places[_relevant(self._compiled, [form.letters(each[places]) for form, each in zip(self._forms, letters, strict=True)])]
         slots = _slots_of_rows(arrived)[places]
         places, slots = places[slots >= 0], slots[slots >= 0]
         before = self._slots if joined else self._slots[:0]
