@@ -165,6 +165,7 @@ def test_spans_lie_inside_each_other(query):
         ("A:{ 2 , }", "A:{2,}"),
         ("A{2,2}", "A{2}"),
         ("A WITHIN [<=5 minutes]", "A WITHIN 5m"),
+        ("A ;[<= 5min] B FILTER min.v < 5 MIN WITHIN 1 min", "A ;[<= 5m] B FILTER min.v < 5m WITHIN 1m"),
         ("A FILTER NOT(x.a<>1 AND(x.b is not null OR x.c))", "A FILTER NOT (x.a != 1 AND (x.b IS NOT NULL OR x.c))"),
         ("A FILTER - -x.a - (-1 - 2) > (3+4)*5", "A FILTER - -x.a - (-1 - 2) > (3 + 4) * 5"),
         ("`not` AS `any`; `T`", "`not` AS any ; T"),

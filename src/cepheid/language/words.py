@@ -14,7 +14,7 @@ UNITS: dict[str, Unit] = {
     **dict.fromkeys(("us", "microsecond", "microseconds"), Unit.US),
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), Unit.MS),
     **dict.fromkeys(("s", "second", "seconds"), Unit.S),
-    **dict.fromkeys(("m", "minute", "minutes"), Unit.M),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), Unit.M),
     **dict.fromkeys(("h", "hour", "hours"), Unit.H),
     **dict.fromkeys(("d", "day", "days"), Unit.D),
     **dict.fromkeys(("w", "week", "weeks"), Unit.W),
