@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+    from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle
 
     from cepheid.spark.tasks.buckets import Bucket
     from cepheid.spark.tasks.unit import Unit
@@ -39,10 +39,39 @@ STEP = spark_types.StructType(
 """What the operator gives: rows with a blob of matches, and one row with the counts of each visit."""
 
 STATE = spark_types.StructType([spark_types.StructField("bytes", spark_types.BinaryType())])
+PAGE = spark_types.StructType([spark_types.StructField("page", spark_types.LongType())])
+
+
+class SparkPages:
+    """The pages of the bucket that is being visited; pages: Spark's map of them."""
+
+    def __init__(self, pages: MapState) -> None:
+        self.pages = pages
+
+    def get(self, number: int) -> bytes | None:
+        """A page, None where there is none."""
+        found = self.pages.getValue((number,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, number: int, page: bytes) -> None:
+        """Keep a page."""
+        self.pages.updateValue((number,), (page,))
+
+    def remove(self, number: int) -> None:
+        """Forget a page, if there is one."""
+        self.pages.removeKey((number,))
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self.pages.clear()
+
+    def all(self) -> Iterator[tuple[int, bytes]]:
+        """All of them with their numbers, in any order."""
+        return ((int(key[0]), bytes(value[0])) for key, value in self.pages.iterator())
 
 
 class BucketProcessor(StatefulProcessor):
-    """The stateful operator: one value of bytes per bucket, and a timer for when it is to be looked at again."""
+    """The stateful operator: a value of bytes per bucket, pages where its keys are many, and a timer for when it is to be looked at again."""
 
     def __init__(self, unit: dict[str, Any]) -> None:
         self.packed = unit
@@ -51,6 +80,7 @@ class BucketProcessor(StatefulProcessor):
         """Called once per task, and on the driver."""
         self.handle = handle
         self.state = handle.getValueState("bucket", STATE)
+        self.pages = SparkPages(handle.getMapState("pages", PAGE, STATE))
 
     @cached_property
     def unit(self) -> Unit:
@@ -88,7 +118,7 @@ class BucketProcessor(StatefulProcessor):
     def _step(self, tables: list[pa.Table], timers: Any, expired: int | None) -> Iterator[Row]:
         from cepheid.spark.tasks.buckets import Bucket
 
-        bucket = Bucket(self.unit)
+        bucket = Bucket(self.unit, self.pages)
         stored = self.state.get()
         if stored is not None:
             bucket.load(bytes(stored[0]))
@@ -97,10 +127,11 @@ class BucketProcessor(StatefulProcessor):
         self._set_timer(bucket, step.deadline, watermark, expired)
         if bucket.empty:
             self.state.clear()
+            bucket.clear()
             size = 0
         else:
             data = bucket.dump()
-            size = len(data)
+            size = len(data) + bucket.size
             self.state.update((data,))
         for moment, blob in step.rows:
             yield Row(**{MOMENT: EPOCH + dt.timedelta(microseconds=moment), BLOB: blob, **dict.fromkeys(COUNTS)})

@@ -21,6 +21,7 @@ from cepheid.spark.columns import column_named
 from cepheid.spark.error_rows import map_in_arrow
 from cepheid.spark.source import arrow_bytes
 from cepheid.spark.tasks.absences import FOREVER, UNDECIDED, run_absences
+from cepheid.spark.tasks import unit
 from cepheid.spark.tasks.unit import Unit
 from cepheid.spark.tasks.visits import BUCKET
 from cepheid.spark.tasks.worker import TIME, run_tasks
@@ -156,6 +157,7 @@ class QueryPlans:
             schema=arrow_bytes(spark_types.StructType([field for field in prepared.schema if field.name != BUCKET])),
             max_bytes=self.first.options.max_bytes,
             null_keys=self.first.options.null_keys,
+            page_keys=unit.FORCED,
         )
 
     def _lead(self) -> Plan:

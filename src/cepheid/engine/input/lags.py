@@ -103,15 +103,15 @@ def _nothing_of(lags: Sequence[Lag], schema: pa.Schema) -> pa.Table:
 class Lags:
     """The last events of each partition of a stream, with the attributes that are lagged.
 
-    lags: of one query, or of all those that share the partitions. schema: of the events. Without lags it keeps nothing. It holds n events of each
+    lags: of one query, or of all those that share the partitions. schema: given, that of the events; then that of what is kept. Without lags it keeps nothing. It holds n events of each
     partition for ever, n = the most that a lag looks back.
     """
 
     def __init__(self, lags: Sequence[Lag], schema: pa.Schema) -> None:
         self.lags = tuple(lags)
         self.depth = depth_of(lags)
-        self._schema = _nothing_of(lags, schema).schema
-        self._kept = Payload(self._schema)
+        self.schema = _nothing_of(lags, schema).schema
+        self._kept = Payload(self.schema)
 
     def read(self, events: pa.Table, arrived: Arrived, seen: Array) -> pa.Table:
         """A batch with its lagged columns; keeps what later batches look back at.
@@ -121,7 +121,7 @@ class Lags:
         """
         if not self.lags:
             return events
-        own = decoded(events.select(self._schema.names)).cast(self._schema)
+        own = decoded(events.select(self.schema.names)).cast(self.schema)
         arrived = arrived.together
         order = np.arange(arrived.rows) if arrived.order is None else arrived.order
         lengths = arrived.lengths
@@ -153,9 +153,9 @@ class Lags:
     def _at(self, slots: Array, positions: Array) -> pa.Table:
         """The kept events at some positions."""
         if not len(slots):
-            return no_events(self._schema)
+            return no_events(self.schema)
         table, rows = self._kept.shown(self._kept.find(slots, np.ones_like(slots), positions))
-        return pa.table([table.column(name).take(pa.array(rows)) for name in self._schema.names], schema=self._schema)
+        return pa.table([table.column(name).take(pa.array(rows)) for name in self.schema.names], schema=self.schema)
 
     def _compact(self, seen: Array, *, at_once: bool) -> None:
         self._kept.compact(seen, window=None, count_window=self.depth + 1, now=0, at_once=at_once)
@@ -189,8 +189,8 @@ class Lags:
         owners = np.repeat(np.arange(len(counts)), counts)
         last = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - stored.seen, counts)
         right = np.array_equal(slots[order], stored.slots[owners]) and np.array_equal(positions[order], last)
-        if not right or len(events) != len(slots) or not events.schema.equals(self._schema):
+        if not right or len(events) != len(slots) or not events.schema.equals(self.schema):
             raise ValueError("its lagged events do not fit together")
-        events = pa.Table.from_arrays(events.columns, schema=self._schema)
+        events = pa.Table.from_arrays(events.columns, schema=self.schema)
         nothing = np.zeros(len(slots), np.int64)
         self._kept.append(events, slots, positions, nothing, nothing)

@@ -173,6 +173,11 @@ class Partitions:
         self.forget(np.setdiff1d(self.live, self._slots_of(keys.select(list(self.keys)))))
 
     @property
+    def schema(self) -> pa.Schema:
+        """Of the keys, as they are kept."""
+        return self._known[0].schema
+
+    @property
     def live(self) -> Array:
         """The slots in use (int64), ascending."""
         return np.flatnonzero(self._row_of >= 0) if self.keys else np.zeros(1, np.int64)
@@ -217,7 +222,7 @@ class Partitions:
     def load(self, table: pa.Table, numbers: Array) -> Stored:
         """Go on, fresh, from what `dump` gave, with slots without gaps; raises ValueError where that does not fit together."""
         named, seen = numbers
-        known = self._known[0].schema
+        known = self.schema
         right = len(table) == (len(named) if self.keys else 0) and (table.schema.names, table.schema.types) == (known.names, known.types)
         right = right and bool((numbers >= 0).all()) and bool((np.diff(named) > 0).all()) and (bool(self.keys) or named.tolist() == [0])
         if not right or sum(seen.tolist()) >= NUMBER_LIMIT:

@@ -56,8 +56,7 @@ def pack(sections: Mapping[str, bytes | Array], *, fingerprint: bytes, compress:
         kind, body = _narrow(content) if compress else (_BYTES, bytes(content))
         parts += [_SECTION.pack(len(encoded), len(body)), kind, encoded, body]
     if compress:
-        joined = b"".join(parts)
-        parts = [_LENGTH.pack(len(joined)), pa.Codec(CODEC, compression_level=1).compress(joined, asbytes=True)]
+        parts = [compressed(b"".join(parts))]
     head = _HEADER.pack(MAGIC, VERSION, len(fingerprint), len(sections), compress)
     parts = [head, fingerprint, *parts]
     checksum = 0
@@ -87,7 +86,7 @@ def unpack(
         raise SnapshotError("these bytes are not a snapshot of Cepheid", help="give the bytes that `snapshot()` returned, all of them")
     if len(data) < _HEADER.size + 4:
         raise damaged("it is cut off")
-    _, version, fingerprint_length, count, compressed = _HEADER.unpack_from(data)
+    _, version, fingerprint_length, count, shrunk = _HEADER.unpack_from(data)
     if version != VERSION:
         raise SnapshotError(
             f"the snapshot has format version {version}, and this version of Cepheid reads version {VERSION}",
@@ -99,13 +98,20 @@ def unpack(
     stored = data[_HEADER.size : at]
     if stored != fingerprint and other is None:
         raise SnapshotError("the snapshot is of something else", help=again)
-    sections = _sections(_decompressed(data[at:-4]) if compressed else data[at:-4], count)
+    sections = _sections(decompressed(data[at:-4]) if shrunk else data[at:-4], count)
     if stored != fingerprint and other is not None:
         raise other(stored, sections)
     return sections
 
 
-def _decompressed(data: bytes) -> bytes:
+def compressed(content: bytes) -> bytes:
+    """Fewer bytes, that begin with how many they were."""
+    found: bytes = pa.Codec(CODEC, compression_level=1).compress(content, asbytes=True)
+    return _LENGTH.pack(len(content)) + found
+
+
+def decompressed(data: bytes) -> bytes:
+    """The inverse of `compressed`; raises SnapshotError for what it has not given."""
     try:
         (size,) = _LENGTH.unpack_from(data)
     except struct.error:

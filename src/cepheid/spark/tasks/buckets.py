@@ -32,6 +32,7 @@ from cepheid.errors import InputError, LimitError, SnapshotError
 from cepheid.spark.tasks.bounds import LAST_TIME, YEARS
 from cepheid.spark.tasks.layers import LAYERED, LayeredState
 from cepheid.spark.tasks.packing import blobs, steps
+from cepheid.spark.tasks.pages import Pages, whole
 from cepheid.spark.tasks.renewal import handed_over
 from cepheid.spark.tasks.rows import piece_rows
 from cepheid.spark.tasks.states import QueryStates
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.run.query_state import DecidedMatches
+    from cepheid.spark.tasks.pages import Store
     from cepheid.spark.tasks.unit import Unit
 
 MICROS = 1000
@@ -86,10 +88,14 @@ class Visit:
 
 
 class Bucket:
-    """The run state of all queries of a `Unit` over the keys of one bucket."""
+    """The run state of all queries of a `Unit` over the keys of one bucket.
 
-    def __init__(self, unit: Unit) -> None:
+    store: of the pages that its keys may be in (see `pages`); None: there are none.
+    """
+
+    def __init__(self, unit: Unit, store: Store | None = None) -> None:
         self.unit = unit
+        self.store = store
         self.tasks, self.compiled, self.views = unit.unpacked, unit.compiled, unit.views
         self.schema, self.output = unit.travelling, unit.row
         self.order = ReorderBuffer(self.schema, None, ties=unit.ties)
@@ -99,10 +105,18 @@ class Bucket:
         self.parts += [
             LayeredState(unit, number, max_bytes=self.max_bytes) for number, compiled in enumerate(self.compiled) if compiled.layers
         ]
+        self.pages = self._pages()
         self.events = 0
         self.latest = NEVER
         self.timers: list[int] = []
         self.empty = True  # nothing is left to remember
+
+    def _pages(self) -> Pages | None:
+        """The pages that the keys may be in; None where they cannot."""
+        (part, *others), store = self.parts, self.store
+        if store is None or others or not isinstance(part, QueryStates) or whole(part) is not None:
+            return None
+        return Pages(part, store, forced=self.unit.page_keys)
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
@@ -165,12 +179,25 @@ class Bucket:
 
     def _decided(self, now: int, allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
         events, times = self.order.advance(now)
+        first, before = self.events, self.latest
+        self.events += events.num_rows
+        self.latest = max(self.latest, int(times.max(initial=NEVER)))
+        if self.pages is not None:
+            self._turn_to(self.pages, events, first=first, before=before, start=int(times[0]) if len(times) else now, now=now)
         if not len(times):
             return self._rows(((part, part.advance(now)) for part in self.parts), allowance)
-        first = self.events
-        self.events += events.num_rows
-        self.latest = max(self.latest, int(times[-1]))
         return self._rows(((part, part.read(events, times, first=first, now=now)) for part in self.parts), allowance)
+
+    def _turn_to(self, pages: Pages, events: pa.Table, *, first: int, before: int, start: int, now: int) -> None:
+        """Have the state of the keys of some events."""
+        if not pages.on:
+            pages.visited(events)
+            return
+        if pages.read:
+            pages.write(latest=before)
+            self.parts = [pages.part.fresh()]
+            pages.part = self.parts[0]
+        pages.fetch(events, before=before, latest=self.latest, events_before=first, start=start, now=now)
 
     def undecided(self) -> Iterator[pa.Table]:
         """The rows of the matches that wait for their time of absence to pass, and that nothing vetoes so far. O(state); nothing changes."""
@@ -214,7 +241,8 @@ class Bucket:
         """Forget the keys in which nothing can go on in any query, and the events that no match can show."""
         for part in self.parts:
             part.expire(now)
-        self.empty = all(part.empty for part in self.parts) and not len(self.order)
+        others = 0 if self.pages is None else self.pages.keys
+        self.empty = all(part.empty for part in self.parts) and not others and not len(self.order)
 
     def _deadline(self) -> int | None:
         """The least watermark (milliseconds) at which something is decided, or (if nothing waits) at which every key is idle."""
@@ -228,7 +256,8 @@ class Bucket:
     @property
     def keys(self) -> int:
         """How many keys have a state."""
-        return max(part.keys for part in self.parts)
+        others = 0 if self.pages is None else self.pages.keys
+        return max(part.keys for part in self.parts) + others
 
     @property
     def horizon(self) -> int | None:
@@ -239,15 +268,25 @@ class Bucket:
     # ---------------------------------------------------------------------------------------------------------------- state as bytes
 
     def dump(self) -> bytes:
-        """The state; raises LimitError past STATE_LIMIT. O(live state)."""
-        numbers = {"events": self.events, "latest": self.latest, "watermark": self.order.watermark, "timers": self.timers}
-        numbers["buckets"] = self.unit.buckets
-        sections = {
-            "bucket": json.dumps(numbers).encode(),
-            "pending": container.table_bytes(self.order.pending),
+        """The state, without what stands in pages, which are written; raises LimitError past STATE_LIMIT. O(live state), or the pages read."""
+        numbers: dict[str, Any] = {
+            "events": self.events,
+            "latest": self.latest,
+            "watermark": self.order.watermark,
+            "timers": self.timers,
+            "buckets": self.unit.buckets,
         }
-        for part in self.parts:
-            sections |= part.dump(latest=self.latest)
+        states, pages = {}, self.pages
+        if pages is not None and pages.on:
+            pages.write(latest=self.latest)
+        else:
+            for part in self.parts:
+                states |= part.dump(latest=self.latest)
+        if pages is not None and (pages.on or pages.turn(states, latest=self.latest, now=self.order.watermark)):
+            numbers["pages"], states = pages.dump()
+        elif pages is not None:
+            numbers["regret"] = pages.regret
+        sections = {"bucket": json.dumps(numbers).encode(), "pending": container.table_bytes(self.order.pending), **states}
         data = container.pack(sections, fingerprint=self.unit.fingerprint, compress=True)
         if len(data) > STATE_LIMIT:
             raise LimitError(
@@ -272,12 +311,33 @@ class Bucket:
             if pending[TIME].null_count:
                 raise ValueError("waiting events have no time")
             self.order.load(pending, steps(pending[TIME]), latest=self.latest)
+            if "pages" in numbers:
+                self._load_pages(numbers["pages"], sections)
+            elif self.pages is not None:
+                self.pages.regret = container.number_in({"regret": 0} | numbers, "regret")
             for part in self.parts:
                 part.check(pending)
+                if "pages" in numbers:
+                    continue
                 own = {name: content for name, content in sections.items() if name.startswith(LAYERED) == isinstance(part, LayeredState)}
                 part.load(own, latest=self.latest, events=self.events)
         self._check_buckets(buckets)
         return self
+
+    def _load_pages(self, numbers: Any, sections: dict[str, Any]) -> None:
+        if self.pages is None or not isinstance(numbers, dict):
+            raise ValueError("it has pages where there cannot be any")
+        self.pages.load(numbers, sections)
+
+    def clear(self) -> None:
+        """Forget the pages, of a bucket in which nothing is left to remember."""
+        if self.pages is not None and self.pages.on:
+            self.pages.clear()
+
+    @property
+    def size(self) -> int:
+        """Bytes of its pages."""
+        return self.pages.size if self.pages is not None and self.pages.on else 0
 
     def _conformed(self, events: pa.Table) -> pa.Table:
         """Events that waited, with the columns that travel now: what is new among these only late events show, which they will not be."""

@@ -34,7 +34,7 @@ def dump(states: Sequence[QueryState]) -> dict[str, Any]:
     """Sections of all queries: those of one begin with its number and a slash. O(n log n) in the events of all."""
     found = [state.dump() for state in states]
     sections = {f"{number}/{name}": content for number, (each, _) in enumerate(found) for name, content in each.items() if name != PLACES}
-    for group, numbers in enumerate(_groups(states)):
+    for group, numbers in enumerate(groups(states)):
         if len(numbers) == 1:
             sections[f"events {group}"], sections[f"places {group}"] = table_bytes(found[numbers[0]][1]), found[numbers[0]][0][PLACES]
             continue
@@ -59,7 +59,7 @@ def load(states: Sequence[QueryState], sections: Mapping[str, Any], stored: Stor
             raise ValueError(f"its section `{name}` belongs to no query")
         if slash:
             owners[owner][section] = content
-    for group, numbers in enumerate(_groups(states)):
+    for group, numbers in enumerate(groups(states)):
         events, places = table_of(sections[f"events {group}"]), _places(sections[f"places {group}"])
         if len(events) != (places.shape[1] if events.column_names else 0):
             raise ValueError("its events do not fit together")
@@ -75,7 +75,7 @@ def load(states: Sequence[QueryState], sections: Mapping[str, Any], stored: Stor
             states[number].load(mine, events.take(pa.array(rows)), stored, latest=latest)
 
 
-def _groups(states: Sequence[QueryState]) -> list[list[int]]:
+def groups(states: Sequence[QueryState]) -> list[list[int]]:
     """The numbers of the queries that share a table, table by table."""
     groups: dict[object, list[int]] = {}
     for number, state in enumerate(states):

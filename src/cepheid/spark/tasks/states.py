@@ -33,6 +33,7 @@ class QueryStates:
     """A `QueryState` for each of some queries of a unit; numbers: which ones, at least one."""
 
     def __init__(self, unit: Unit, numbers: Sequence[int]) -> None:
+        self.unit = unit
         self.numbers = tuple(numbers)
         self.tasks, self.compiled = [unit.unpacked[number] for number in numbers], [unit.compiled[number] for number in numbers]
         self.letters, views = [unit.letters[number] for number in numbers], [unit.views[number] for number in numbers]
@@ -51,13 +52,15 @@ class QueryStates:
         self.lags = Lags(tuple(lags.values()), pa.schema(list(reads.items())))
         self.empty = True
 
+    def fresh(self) -> QueryStates:
+        """The same, without any state."""
+        return QueryStates(self.unit, self.numbers)
+
     # ------------------------------------------------------------------------------------------------------------------- running
 
     def read(self, events: pa.Table, times: Array, *, first: int, now: int) -> list[DecidedMatches]:
         """The matches of each query that events in order decide, not made yet; first: how many events came before."""
-        named = dict(zip(self.tasks[0].key_names, self.tasks[0].keys, strict=True))
-        keys = pa.table([events[column] for column in named.values()], names=list(named)) if named else events
-        arrived = self.partitions.arrive(keys)
+        arrived = self.partitions.arrive(self.keys_of(events))
         read = self._read(events, arrived)
         found = []
         for number, (task, query_state) in enumerate(zip(self.tasks, self.states, strict=True)):
@@ -68,6 +71,11 @@ class QueryStates:
             letters, *negated = self._said(events, read, arrived, number)
             found.append(query_state.feed(letters, times, table, arrived, first=first, negated=negated, now=now))
         return found
+
+    def keys_of(self, events: pa.Table) -> pa.Table:
+        """The keys of events, under their names; without keys the events."""
+        named = dict(zip(self.tasks[0].key_names, self.tasks[0].keys, strict=True))
+        return pa.table([events[column] for column in named.values()], names=list(named)) if named else events
 
     def advance(self, now: int) -> list[DecidedMatches]:
         """The matches of each query that are decided if no event before `now` comes any more."""

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from cepheid.spark.tasks.rows import View
 
 
+FORCED: int | None = None
+"""For tests: keys of a page in streams that are planned from now on, whatever they cost."""
+
+
 @record(slots=False)
 class Unit:
     """What the stateful part of a stream has to know, in plain values: it travels in a closure. What follows from them is computed where it is used.
@@ -32,7 +36,7 @@ class Unit:
     None for a single one. late: whether late events are given back; they have the columns of `columns`. output: serialized Arrow schema of a row.
     schema: serialized Arrow schema of what travels. buckets: over how many the keys are spread. lateness: milliseconds that an event may come
     later than a younger one; None: the watermark alone says what is known. max_bytes: of the rows that a visit of a bucket may give, None:
-    `stream_max_bytes`. null_keys: whether NULL is a key of a definition: "drop" or "group".
+    `stream_max_bytes`. null_keys: whether NULL is a key of a definition: "drop" or "group". page_keys: as `FORCED`.
     """
 
     tasks: tuple[Mapping[str, Any], ...]
@@ -46,6 +50,7 @@ class Unit:
     lateness: int | None = None
     max_bytes: int | None = None
     null_keys: str = "drop"
+    page_keys: int | None = None
 
     @cached_property
     def unpacked(self) -> tuple[Task, ...]:

@@ -1,0 +1,426 @@
+"""The state of many keys cut into parts by key, and parts joined to a state again, so that a few keys can be read and written alone.
+
+Comes in: the sections of the states of some queries over the same partitions (`spark.tasks.states.QueryStates.dump`), and the number of the part of
+each key. Goes out: bytes of each part; and sections, as `dump` gives them, of the keys of some parts. Nothing is evaluated: the sections are tables of
+numbers with an owner each, and a part has the rows of its keys. What is of no key (`Form.common`) is in no part.
+
+A part is a header with a checksum, and compressed numbers and record batches. Its numbers are one run of int64, byte planes first, for that is
+what compresses; they are the columns of all groups one after the other, so that many parts are read by a few operations on arrays. What stands in a
+part is checked as far as it is followed here; all else is checked where the joined sections are loaded.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.letters.encoded import is_interned
+from cepheid.engine.memory.blocks import Blocks
+from cepheid.engine.memory.checks import demand, inside, numbers
+from cepheid.engine.memory.container import compressed, damaged, decompressed, macro_bytes, macro_states, table_bytes, table_of
+from cepheid.engine.memory.pools import ragged
+from cepheid.engine.memory.stored import Stored
+from cepheid.language.syntax import Consumption
+from cepheid.records import record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from cepheid.engine.memory.pools import Array
+    from cepheid.engine.run.query_state import QueryState
+
+VERSION = 1
+"""The format of a part."""
+
+_HEADER = struct.Struct("<BIqI")  # version, keys, the greatest time of their events, numbers of the part
+_CHECKSUM = struct.Struct("<I")
+_BATCH = struct.Struct("<I")  # bytes of a record batch
+
+GRAPH = ("counters", "slots", "starts_position", "starts_time", "list_macro", "list_max", "list_length", "list_entries", "macros", "cells", "labels")
+"""The sections of a match graph."""
+
+BLOCKS = ("counters", "rows", "words", "rings", "entries")
+"""The sections of evaluations whose blocks say all."""
+
+CONSTANT = ("guarded_macros",)
+"""Sections that each state of a query has alike."""
+
+NO_TEXTS = ("text_numbers", "texts")
+"""Sections that are empty where a query compares no texts."""
+
+KEYS = "keys"
+
+
+@record(slots=False)
+class Group:
+    """A table of numbers that a part has. width: columns, with the one that `refers` adds.
+
+    refers: the group whose rows the first column speaks of, by their numbers inside the part; None: there is no such column. table: the schema of
+    values that stand beside the numbers, a row each.
+    """
+
+    width: int
+    refers: str | None = None
+    table: pa.Schema | None = None
+
+
+@record(slots=False)
+class Rows:
+    """The rows of a group. owners: int64, the key of each. columns: int64, without the one that refers. refers: int64, to rows of all keys."""
+
+    owners: Array
+    columns: tuple[Array, ...]
+    refers: Array | None = None
+    table: pa.Table | None = None
+
+
+@record(slots=False)
+class Header:
+    """What a part says without being read: how many keys it has, the greatest time of their events, how many numbers."""
+
+    keys: int
+    latest: int
+    words: int
+
+
+def header(data: bytes) -> Header:
+    """The header of a part; raises SnapshotError where it is none, cut off or damaged. O(n)."""
+    if len(data) < _HEADER.size + _CHECKSUM.size:
+        raise damaged("a page is cut off")
+    version, *values = _HEADER.unpack_from(data)
+    if version != VERSION:
+        raise damaged(f"a page has format {version}, and this version of Cepheid reads {VERSION}")
+    if zlib.crc32(memoryview(data)[: -_CHECKSUM.size]) != _CHECKSUM.unpack(data[-_CHECKSUM.size :])[0]:
+        raise damaged("the checksum of a page is wrong")
+    return Header(*values)
+
+
+class Form:
+    """What the state of some queries over the same partitions consists of, key by key.
+
+    keys: schema of the keys. states: of the queries, fresh or not. tables: the queries that share a table of events, table by table. lagged: schema of
+    lagged events, None without. common: the names of the sections that are of no key.
+    """
+
+    def __init__(self, keys: pa.Schema, states: Sequence[QueryState], tables: Sequence[Sequence[int]], lagged: pa.Schema | None) -> None:
+        self.groups: dict[str, Group] = {KEYS: Group(1, table=keys)}
+        self.common: list[str] = []
+        self._parts: list[_Graph | _Blocks] = []
+        for number, state in enumerate(states):
+            of_query = _Graph if "slots" in state.evaluation.dump() else _Blocks
+            part = of_query(f"{number}/", state)
+            self._parts.append(part)
+            self.groups |= part.groups
+            self.common += [f"{number}/{name}" for name in part.common]
+        self._tables = tables
+        for table, queries in enumerate(tables):
+            schema = states[queries[0]].payload.schema
+            self.groups[f"places {table}"] = Group(4, refers=KEYS, table=schema if schema.names else None)
+            if len(queries) > 1:
+                self.groups |= {f"{query}/payload_rows": Group(1, refers=f"places {table}") for query in queries}
+        self._lagged = lagged
+        if lagged is not None:
+            self.groups["lag_places"] = Group(2, refers=KEYS, table=lagged)
+        self._schemas = {name: group.table for name, group in self.groups.items() if group.table is not None}
+        self._empty = [
+            (f"events {table}", states[queries[0]].payload.schema)
+            for table, queries in enumerate(tables)
+            if not states[queries[0]].payload.schema.names
+        ]
+
+    # ------------------------------------------------------------------------------------------------ sections -> rows -> sections
+
+    def _rows(self, sections: Mapping[str, Any]) -> tuple[dict[str, Rows], pa.Table]:
+        """The rows of each group, and the keys."""
+        keys = table_of(sections["keys"])
+        named, seen = numbers(sections, "seen").reshape(2, -1)
+        every = np.arange(len(named))
+        stored = Stored(named, every, seen)
+        rows = {KEYS: Rows(every, (seen,), table=keys)}
+        for part in self._parts:
+            rows |= part.rows(sections, stored)
+        for table, queries in enumerate(self._tables):
+            slots, *columns = numbers(sections, f"places {table}").reshape(4, -1)
+            owners = stored.rows(slots)
+            events = table_of(sections[f"events {table}"]) if f"places {table}" in self._schemas else None
+            rows[f"places {table}"] = Rows(owners, tuple(columns), owners, events)
+            for query in queries if len(queries) > 1 else ():
+                own = numbers(sections, f"{query}/payload_rows", "<i4").astype(np.int64)
+                rows[f"{query}/payload_rows"] = Rows(owners[own], (), own)
+        if self._lagged is not None:
+            slots, positions = numbers(sections, "lag_places").reshape(2, -1)
+            owners = stored.rows(slots)
+            rows["lag_places"] = Rows(owners, (positions,), owners, table_of(sections["lag_events"]))
+        return rows, keys
+
+    def _sections(self, columns: Mapping[str, list[Array]], tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+        (seen,) = columns[KEYS]
+        sections: dict[str, Any] = {"keys": table_bytes(tables[KEYS]), "seen": np.stack([np.arange(len(seen)), seen]).astype("<i8")}
+        for part in self._parts:
+            sections |= part.sections(columns)
+        for table, queries in enumerate(self._tables):
+            name = f"places {table}"
+            sections[name] = np.stack(columns[name]).astype("<i8")
+            if name in tables:
+                sections[f"events {table}"] = table_bytes(tables[name])
+            for query in queries if len(queries) > 1 else ():
+                sections[f"{query}/payload_rows"] = columns[f"{query}/payload_rows"][0].astype("<i4")
+        sections |= {name: table_bytes(schema.empty_table()) for name, schema in self._empty}
+        if self._lagged is not None:
+            sections["lag_places"] = np.stack(columns["lag_places"]).astype("<i8")
+            sections["lag_events"] = table_bytes(tables["lag_places"])
+        return sections
+
+    # ------------------------------------------------------------------------------------------------ cutting
+
+    def cut(self, sections: Mapping[str, Any], part_of: Callable[[pa.Table], Array], *, latest: int) -> Iterator[tuple[int, bytes]]:
+        """The parts of a state that have keys, ascending, as bytes.
+
+        sections: as `dump` gives them. part_of: the number of the part of each of some keys (int64). latest: the greatest time so far. Linear, and
+        some 50 us for each part.
+        """
+        rows, keys = self._rows(sections)
+        used, part = np.unique(part_of(keys), return_inverse=True)
+        sizes: Array = np.full(len(used), len(self.groups), np.int64)
+        counts: Array = np.zeros((len(used), len(self.groups)), np.int64)
+        places: dict[str, tuple[Array, Array]] = {}  # of each group: the order of its rows, and their numbers in their parts
+        for number, (name, group) in enumerate(self.groups.items()):
+            owner = part[rows[name].owners]
+            order = np.argsort(owner, kind="stable")
+            count = np.bincount(owner, minlength=len(used))
+            inside_part: Array = np.empty(len(order), np.int64)
+            inside_part[order] = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
+            places[name] = order, inside_part
+            counts[:, number] = count
+            sizes += count * group.width
+        starts = np.cumsum(sizes) - sizes
+        words: Array = np.empty(int(sizes.sum()), "<i8")
+        words[starts[:, None] + np.arange(len(self.groups))] = counts
+        at = starts + len(self.groups)
+        for number, (name, group) in enumerate(self.groups.items()):
+            own, (order, _), count = rows[name], places[name], counts[:, number]
+            columns = own.columns
+            if group.refers is not None:
+                assert own.refers is not None
+                columns = (places[group.refers][1][own.refers], *columns)
+            assert len(columns) == group.width
+            for column in columns:
+                words[ragged(at, count)[1]] = column[order]
+                at = at + count
+        tables = []
+        for number, (name, schema) in enumerate((name, self._schemas.get(name)) for name in self.groups):
+            if schema is not None:
+                table = rows[name].table
+                assert table is not None
+                taken = table.take(pa.array(places[name][0])).combine_chunks()
+                stops = np.cumsum(counts[:, number]).tolist()
+                tables.append((taken, [0, *stops]))
+        for place, (number, start, size) in enumerate(zip(used.tolist(), starts.tolist(), sizes.tolist(), strict=True)):
+            own_words = words[start : start + size]
+            pieces = [own_words.view(np.uint8).reshape(-1, 8).T.tobytes()]
+            for table, stops in tables:
+                batch = _batch(table.slice(stops[place], stops[place + 1] - stops[place]))
+                pieces += [_BATCH.pack(len(batch)), batch]
+            data = _HEADER.pack(VERSION, int(counts[place, 0]), latest, size) + compressed(b"".join(pieces))
+            yield number, data + _CHECKSUM.pack(zlib.crc32(data))
+
+    # ------------------------------------------------------------------------------------------------ joining
+
+    def join(self, parts: Sequence[bytes]) -> tuple[dict[str, Any], pa.Table, Array]:
+        """The state of the keys of some parts, and which part each key is of: sections but for those of `common`, keys, places in `parts` (int64).
+
+        Raises SnapshotError where a part is damaged, and ValueError and what Arrow raises where it does not fit. Linear.
+        """
+        runs: list[Array] = []
+        batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in self._schemas}
+        for data in parts:
+            known = header(data)
+            body = decompressed(data[_HEADER.size : -_CHECKSUM.size])
+            at = 8 * known.words
+            if at > len(body) or known.words < len(self.groups):
+                raise damaged("the numbers of a page are cut off")
+            run: Array = np.ascontiguousarray(np.frombuffer(body, np.uint8, at).reshape(8, -1).T).view("<i8")[:, 0]
+            runs.append(run)
+            demand(run[0] == known.keys)
+            for name, schema in self._schemas.items():
+                (size,) = _BATCH.unpack_from(body, at)
+                at += _BATCH.size
+                batches[name].append(pa.ipc.read_record_batch(pa.py_buffer(body[at : at + size]), schema))
+                at += size
+            if at != len(body):
+                raise damaged("a page has bytes after its last table")
+        words = np.concatenate([np.zeros(0, np.int64), *runs])
+        sizes: Array = np.array([len(run) for run in runs], np.int64)
+        at_each = np.cumsum(sizes) - sizes
+        counts = words[at_each[:, None] + np.arange(len(self.groups))].reshape(-1, len(self.groups))
+        widths = np.array([group.width for group in self.groups.values()], np.int64)
+        demand(inside(counts, 0, 1 + sizes.max(initial=0)), (counts * np.maximum(widths, 1)).sum(axis=1) == sizes - len(self.groups))
+        at_each = at_each + len(self.groups)
+        columns: dict[str, list[Array]] = {}
+        firsts = np.cumsum(counts, axis=0) - counts
+        numbered = {name: number for number, name in enumerate(self.groups)}
+        for number, (name, group) in enumerate(self.groups.items()):
+            count, found = counts[:, number], []
+            for _ in range(group.width):
+                owner, index = ragged(at_each, count)
+                found.append(words[index])
+                at_each = at_each + count
+            if group.refers is not None:
+                target = numbered[group.refers]
+                demand(inside(found[0], 0, counts[owner, target]))
+                found[0] = found[0] + firsts[owner, target]
+            columns[name] = found
+        tables = {}
+        for name, schema in self._schemas.items():
+            for batch, count in zip(batches[name], counts[:, numbered[name]].tolist(), strict=True):
+                demand(batch.num_rows == count)
+            table = pa.Table.from_batches(batches[name], schema=schema)
+            table.validate(full=True)
+            tables[name] = table.combine_chunks()
+        return self._sections(columns, tables), tables[KEYS], np.repeat(np.arange(len(parts)), counts[:, 0])
+
+
+def _batch(table: pa.Table) -> bytes:
+    found = table.to_batches()
+    batch = found[0] if found else pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in table.schema.types], schema=table.schema)
+    return bytes(batch.serialize().to_pybytes())
+
+
+# ---------------------------------------------------------------------------------------------------- evaluations
+
+
+def obstacle(state: QueryState) -> str | None:
+    """Why the state of a query cannot be cut by its keys, for `explain`; None where it can."""
+    compiled = state.compiled
+    if not compiled.keys:
+        return "there is no PARTITION BY"
+    if compiled.layers:
+        return "of EVENT definitions"
+    if compiled.absences:
+        return "of NOT FOLLOWED BY"
+    if compiled.judges:
+        return "of HAVING"
+    if compiled.consume is Consumption.ANY:
+        return "of CONSUME BY ANY"
+    if any(map(is_interned, (value for program in compiled.programs for value in program.values))):
+        return "of compared texts"
+    names = {*state.evaluation.dump()} - {*CONSTANT}
+    return None if names in ({*GRAPH}, {*BLOCKS}) else f"of the method {compiled.method.name}"
+
+
+class _Graph:
+    """The sections of a match graph."""
+
+    def __init__(self, prefix: str, state: QueryState) -> None:
+        self.prefix = prefix
+        self.states = state.compiled.program.states
+        self.words = -(-self.states // 64)
+        widths = {"slots": 7, "starts": 2, "lists": self.words + 2, "entries": 1, "cells": 5}
+        self.groups = {prefix + name: Group(width, refers=KEYS if name == "slots" else None) for name, width in widths.items()}
+        self.common = ("counters", *_texts(state))
+
+    def rows(self, sections: Mapping[str, Any], stored: Stored) -> dict[str, Rows]:
+        """The rows of each group."""
+
+        def section(name: str, kind: str) -> Array:
+            return numbers(sections, self.prefix + name, kind).astype(np.int64)
+
+        named, *slots = section("slots", "<i8").reshape(-1, 7).T
+        owners = stored.rows(named)
+        starts, lists, cells = slots[3:]
+        of_list = np.repeat(owners, lists)
+        lengths = section("list_length", "<i4")
+        masks = sections[self.prefix + "macros"]
+        macros = macro_states(bytes(masks[4:]), *struct.unpack_from("<I", masks), states=self.states)
+        spelled = np.frombuffer(b"".join(macro.to_bytes(8 * self.words, "little") for macro in macros), "<i8").reshape(-1, self.words)
+        found = {
+            "slots": Rows(owners, tuple(slots), owners),
+            "starts": Rows(np.repeat(owners, starts), (section("starts_position", "<i4"), section("starts_time", "<i8"))),
+            "lists": Rows(of_list, (*spelled[section("list_macro", "<i4")].T, section("list_max", "<i4"), lengths)),
+            "entries": Rows(np.repeat(of_list, lengths), (section("list_entries", "<i4"),)),
+            "cells": Rows(np.repeat(owners, cells), (*section("cells", "<i4").reshape(4, -1), section("labels", "<u2"))),
+        }
+        return {self.prefix + name: rows for name, rows in found.items()}
+
+    def sections(self, columns: Mapping[str, list[Array]]) -> dict[str, Any]:
+        """The sections of these columns; raises ValueError for macro states that there are not."""
+        slots, starts, lists, entries, cells = (columns[self.prefix + name] for name in ("slots", "starts", "lists", "entries", "cells"))
+        *spelled, most, lengths = lists
+        masks, numbered = np.unique(np.stack(spelled, axis=1), axis=0, return_inverse=True)
+        macros = [int.from_bytes(mask.astype("<i8").tobytes(), "little") for mask in masks]
+        width, packed = macro_bytes(macros)
+        macro_states(packed, width, states=self.states)
+        for narrow, below in ((starts[0], 31), (most, 31), (lengths, 31), (entries[0], 31), (cells[4], 16)):
+            demand(inside(narrow, 0, 1 << below))
+        demand(inside(np.stack(cells[:4]), -(1 << 31), 1 << 31))
+        found = {
+            "slots": np.stack(slots, axis=1).astype("<i8"),
+            "starts_position": starts[0].astype("<i4"),
+            "starts_time": starts[1].astype("<i8"),
+            "list_macro": numbered.reshape(-1).astype("<i4"),
+            "list_max": most.astype("<i4"),
+            "list_length": lengths.astype("<i4"),
+            "list_entries": entries[0].astype("<i4"),
+            "macros": struct.pack("<I", width) + packed,
+            "cells": np.stack(cells[:4]).astype("<i4"),
+            "labels": cells[4].astype("<u2"),
+        }
+        return {self.prefix + name: section for name, section in found.items()}
+
+
+class _Blocks:
+    """The sections of blocks."""
+
+    def __init__(self, prefix: str, state: QueryState) -> None:
+        self.prefix = prefix
+        layout = _store(state).layout
+        self.directory, self.rings = layout.directory, layout.rings
+        self.groups = {prefix + "blocks": Group(1 + self.directory + 2 * len(self.rings), refers=KEYS)}
+        self.groups |= {f"{prefix}ring {number}": Group(ring.width) for number, ring in enumerate(self.rings)}
+        self.common = ("counters", *(name for name in CONSTANT if name in state.evaluation.dump()), *_texts(state))
+
+    def rows(self, sections: Mapping[str, Any], stored: Stored) -> dict[str, Rows]:
+        """The rows of each group."""
+        owners = stored.rows(numbers(sections, self.prefix + "rows") - 1)
+        words = numbers(sections, self.prefix + "words").reshape(len(owners), self.directory)
+        rings = numbers(sections, self.prefix + "rings").reshape(len(owners), 2 * len(self.rings))
+        found = {"blocks": Rows(owners, (*words.T, *rings.T), owners)}
+        entries = numbers(sections, self.prefix + "entries")
+        at = 0
+        for number, ring in enumerate(self.rings):
+            counts = rings[:, 2 * number + 1] - rings[:, 2 * number]
+            stop = at + int(counts.sum()) * ring.width
+            found[f"ring {number}"] = Rows(np.repeat(owners, counts), tuple(entries[at:stop].reshape(-1, ring.width).T))
+            at = stop
+        return {self.prefix + name: rows for name, rows in found.items()}
+
+    def sections(self, columns: Mapping[str, list[Array]]) -> dict[str, Any]:
+        """The sections of these columns."""
+        owners, *own = columns[self.prefix + "blocks"]
+        words, rings = own[: self.directory], own[self.directory :]
+        entries = [np.stack(columns[f"{self.prefix}ring {number}"], axis=1).ravel() for number in range(len(self.rings))]
+        found = {
+            "rows": owners + 1,
+            "words": np.stack(words, axis=1),
+            "rings": np.stack(rings, axis=1) if rings else np.zeros(0, np.int64),
+            "entries": np.concatenate([np.zeros(0, np.int64), *entries]),
+        }
+        return {self.prefix + name: section.astype("<i8").tobytes() for name, section in found.items()}
+
+
+def _texts(state: QueryState) -> tuple[str, ...]:
+    """The sections of texts, of which there are none."""
+    return NO_TEXTS if state.compiled.valued else ()
+
+
+def _store(state: QueryState) -> Blocks:
+    """The blocks of a query, below what wraps its evaluation."""
+    evaluation: Any = state.evaluation
+    while not isinstance(getattr(evaluation, "store", None), Blocks):
+        evaluation = evaluation.evaluation
+    store: Blocks = evaluation.store
+    return store
