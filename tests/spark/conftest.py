@@ -28,6 +28,13 @@ TEST_SETTINGS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def forced_pages(monkeypatch):
+    """With CEPHEID_TEST_PAGES=n all streams keep their keys in pages of n keys, whatever these cost."""
+    if "CEPHEID_TEST_PAGES" in os.environ:
+        monkeypatch.setattr("cepheid.spark.tasks.unit.FORCED", int(os.environ["CEPHEID_TEST_PAGES"]))
+
+
 @pytest.fixture(scope="session")
 def spark():
     session = local_session(cores=2, memory="2g", app_name="cepheid-tests", settings=TEST_SETTINGS)

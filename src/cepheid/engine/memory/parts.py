@@ -245,7 +245,8 @@ class Form:
                 raise damaged("the numbers of a page are cut off")
             run: Array = np.ascontiguousarray(np.frombuffer(body, np.uint8, at).reshape(8, -1).T).view("<i8")[:, 0]
             runs.append(run)
-            demand(run[0] == known.keys)
+            if run[0] != known.keys:
+                raise damaged("the keys of a page are not as many as it says")
             for name, schema in self._schemas.items():
                 (size,) = _BATCH.unpack_from(body, at)
                 at += _BATCH.size
@@ -276,8 +277,7 @@ class Form:
             columns[name] = found
         tables = {}
         for name, schema in self._schemas.items():
-            for batch, count in zip(batches[name], counts[:, numbered[name]].tolist(), strict=True):
-                demand(batch.num_rows == count)
+            demand(counts[:, numbered[name]] == np.array([batch.num_rows for batch in batches[name]], np.int64))
             table = pa.Table.from_batches(batches[name], schema=schema)
             table.validate(full=True)
             tables[name] = table.combine_chunks()
