@@ -77,7 +77,9 @@ PATIENCE = 240
 def drive(folder: Path) -> None:
     """Run the stream over the files of a folder, from its checkpoint on, until all is read; `done` says that it came so far."""
     from cepheid.spark import local_session, on
+    from cepheid.spark.tasks import unit
 
+    unit.FORCED = int(os.environ["CEPHEID_TEST_PAGES"]) if "CEPHEID_TEST_PAGES" in os.environ else None
     # A task may fail three times: local mode allows none otherwise.
     settings = {"spark.master": "local[2,4]", "spark.sql.shuffle.partitions": "2", "spark.ui.showConsoleProgress": "false"}
     settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}  # for small jobs

@@ -114,7 +114,7 @@ class Bucket:
     def _pages(self) -> Pages | None:
         """The pages that the keys may be in; None where they cannot."""
         (part, *others), store = self.parts, self.store
-        if store is None or others or not isinstance(part, QueryStates) or whole(part) is not None:
+        if store is None or self.unit.page_keys == 0 or others or not isinstance(part, QueryStates) or whole(part) is not None:
             return None
         return Pages(part, store, forced=self.unit.page_keys)
 

@@ -42,7 +42,7 @@ def dump(states: Sequence[QueryState]) -> dict[str, Any]:
         _, first, rows = np.unique(places[2], return_index=True, return_inverse=True)
         events = pa.concat_tables([found[number][1] for number in numbers])
         sections[f"events {group}"] = table_bytes(events.take(pa.array(first)))
-        sections[f"places {group}"] = places[:, first].astype("<i8")
+        sections[f"places {group}"] = np.ascontiguousarray(places[:, first], "<i8")
         stops = np.cumsum([found[number][1].num_rows for number in numbers])
         for number, own in zip(numbers, np.split(rows, stops[:-1]), strict=True):
             sections[f"{number}/{ROWS}"] = own.astype("<i4")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 FORCED: int | None = None
-"""For tests: keys of a page in streams that are planned from now on, whatever they cost."""
+"""For tests: keys of a page in streams that are planned from now on, whatever they cost; 0: there are no pages."""
 
 
 @record(slots=False)

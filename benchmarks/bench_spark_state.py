@@ -1,0 +1,190 @@
+"""What a micro-batch of few events costs a stream beside many open keys: its time and what it writes, with pages and without.
+
+    python benchmarks/bench_spark_state.py [--events N] [--batches N] [--only NAME]
+
+`A ; B PARTITION BY k WITHIN 2 days`: a first micro-batch opens all keys, then come micro-batches of N events of keys by chance, each of which starts
+or ends a match. Medians over the later half of them, when a bucket has the form that costs less; bytes are those of the changelogs of RocksDB, which
+is what goes into the checkpoint for each micro-batch. The runs are in turns in one session, and Spark's own state is beside: a count for each key.
+
+state        10,000 and 1,000,000 keys: pages where they cost less (`pages`), one value for each bucket (`whole`), and Spark's own (`spark`)
+costs        microseconds of a read and of a write of a page through Spark's MapState, of a key in a whole bucket, and of a page when the form
+             changes: the constants of `cepheid.spark.tasks.pages`
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+import cepheid
+import circumstances
+from cepheid.spark import local_session, on
+from cepheid.spark.operator import PAGE, STATE, SparkPages
+from cepheid.spark.tasks import unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+DDL = "ts timestamp, type string, k long, v double"
+QUERY = "SELECT * WHERE A ; B PARTITION BY k WITHIN 2 days"
+START, SECOND = 1_700_000_000_000_000, 1_000_000
+KEYS = (10_000, 1_000_000)
+
+CALLS, PAGE_BYTES = 2_000, 400
+"""Reads and writes that are measured, and bytes of a page."""
+
+
+def write_events(folder: Path, *, keys: int, events: int, batches: int) -> None:
+    """A file that opens all keys, and files of few events, a second apart."""
+    rng = np.random.default_rng(5)
+    folder.mkdir()
+    for number in range(batches + 1):
+        some = np.arange(keys) if number == 0 else rng.integers(0, keys, events)
+        times = pa.array(np.full(len(some), START + number * SECOND), pa.timestamp("us", "UTC"))
+        kinds = np.where(np.arange(len(some)) % 2 if number else np.zeros(len(some), bool), "B", "A")
+        path = folder / f"{number:06}.parquet"
+        pq.write_table(pa.table({"ts": times, "type": kinds, "k": some, "v": rng.random(len(some))}), path)
+        os.utime(path, (1_700_000_000 + number,) * 2)
+
+
+def run(spark: SparkSession, folder: Path, made: Callable[[DataFrame], DataFrame], *, mode: str = "append") -> dict[str, Any]:
+    """The median time and bytes of the later half of the micro-batches, and how many pass before; of one stream over the files."""
+    frame = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    checkpoint = Path(tempfile.mkdtemp())
+    query = made(frame).writeStream.format("noop").outputMode(mode)
+    started = query.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    seen: dict[int, dict[str, Any]] = {}
+    while started.isActive:
+        started.awaitTermination(0.2)
+        seen |= {each["batchId"]: each for each in started.recentProgress}
+    if error := started.exception():
+        raise error
+    batches = sorted(number for number, each in seen.items() if each["numInputRows"])[1:]
+    later = batches[len(batches) // 2 :]
+    seconds = [seen[number]["durationMs"]["triggerExecution"] / 1000 for number in later]
+    found = {
+        "seconds": round(statistics.median(seconds), 2),
+        "bytes": round(statistics.median(written(checkpoint, number + 1) for number in later)),
+        "first_seconds": [round(seen[number]["durationMs"]["triggerExecution"] / 1000, 2) for number in batches[:8]],
+    }
+    shutil.rmtree(checkpoint)
+    return found
+
+
+def written(checkpoint: Path, version: int) -> int:
+    """Bytes of the changelogs of a version of all state stores; 0 where Spark has deleted them."""
+    return sum(path.stat().st_size for path in checkpoint.glob("state/**/*.changelog") if path.name.split("_")[0].split(".")[0] == str(version))
+
+
+def forced(pages: int | None, made: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame], DataFrame]:
+    """The same, planned with `unit.FORCED`."""
+
+    def plan(frame: DataFrame) -> DataFrame:
+        before, unit.FORCED = unit.FORCED, pages
+        try:
+            return made(frame)
+        finally:
+            unit.FORCED = before
+
+    return plan
+
+
+def state(spark: SparkSession, folder: Path, *, events: int, batches: int) -> list[dict[str, Any]]:
+    """The three ways for each number of keys."""
+
+    def ours(frame: DataFrame) -> DataFrame:
+        return on(cepheid.query(QUERY), lateness="0 seconds", buckets=8)(frame)
+
+    def counts(frame: DataFrame) -> DataFrame:
+        return frame.groupBy("k").agg(F.count("*").alias("n"), F.max("ts").alias("last"))
+
+    figures = []
+    for keys in KEYS:
+        files = folder / f"keys-{keys}"
+        write_events(files, keys=keys, events=events, batches=batches)
+        found: dict[str, Any] = {"keys": keys}
+        found["pages"] = run(spark, files, forced(None, ours))
+        found["whole"] = run(spark, files, forced(0, ours))
+        found["spark"] = run(spark, files, counts, mode="update")
+        print(found, flush=True)
+        figures.append(found)
+    return figures
+
+
+class Calls(StatefulProcessor):
+    """Reads and writes pages, and says how long that took."""
+
+    def init(self, handle: Any) -> None:
+        """Called once per task."""
+        self.pages = SparkPages(handle.getMapState("pages", PAGE, STATE))
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803 - Spark's names
+        """Microseconds of a write, and of a read."""
+        from pyspark.sql import Row
+
+        page = np.random.default_rng(1).bytes(PAGE_BYTES)
+        list(rows)
+        moments = [time.perf_counter()]
+        for _ in range(2):
+            for number in range(CALLS):
+                self.pages.put(number, page)
+            moments.append(time.perf_counter())
+        for number in range(CALLS):
+            self.pages.get(number)
+        moments.append(time.perf_counter())
+        yield Row(write=1e6 * (moments[2] - moments[1]) / CALLS, read=1e6 * (moments[3] - moments[2]) / CALLS)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def costs(spark: SparkSession, folder: Path) -> dict[str, float]:
+    """Microseconds of calls of Spark's state; the others are of the figures of `state`."""
+    write_events(folder / "costs", keys=1, events=1, batches=1)
+    frame = spark.readStream.schema(DDL).parquet(str(folder / "costs"))
+    made = frame.groupBy("k").transformWithState(Calls(), "write double, read double", "update", "None")
+    started = made.writeStream.format("memory").queryName("costs").option("checkpointLocation", str(folder / "checkpoint"))
+    started.outputMode("update").trigger(availableNow=True).start().awaitTermination()
+    row = spark.table("costs").first()
+    assert row is not None
+    return {"write": round(row.write), "read": round(row.read)}
+
+
+def main() -> None:
+    """Measure, print and record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=100)
+    parser.add_argument("--batches", type=int, default=40)
+    parser.add_argument("--only", choices=["state", "costs"])
+    options = parser.parse_args()
+    before = circumstances.circumstances()
+    spark = local_session(cores=2, memory="4g", app_name="state", settings={"spark.sql.shuffle.partitions": "2"})
+    folder = Path(tempfile.mkdtemp())
+    figures: dict[str, Any] = {"events": options.events, "batches": options.batches}
+    if options.only != "state":
+        figures["costs"] = costs(spark, folder)
+        print(figures["costs"], flush=True)
+    if options.only != "costs":
+        figures["state"] = state(spark, folder, events=options.events, batches=options.batches)
+    shutil.rmtree(folder)
+    spark.stop()
+    if options.only is None:
+        circumstances.write("spark_state", figures, before=before)
+
+
+if __name__ == "__main__":
+    main()

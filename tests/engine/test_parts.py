@@ -1,0 +1,151 @@
+"""The state of many keys, cut into parts and joined again: any parts together are the state of their keys."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import test_stateful as bucket_cases
+from enough import Enough
+
+import cepheid
+from cepheid.engine.memory.container import table_of
+from cepheid.engine.memory.parts import header
+from cepheid.errors import SnapshotError
+from cepheid.spark.tasks import pages
+from cepheid.spark.tasks.states import QueryStates
+
+QUERIES = {
+    "match graph": ["SELECT * WHERE A+ AS x ; (B OR C) WITHIN 9 seconds PARTITION BY k"],
+    "next": ["SELECT NXT * WHERE A ; B+ WITHIN 9 seconds PARTITION BY k"],
+    "last": ["SELECT LAST * WHERE A ; B WITHIN 9 seconds PARTITION BY k"],
+    "restricted": ["SELECT RESTRICTED * WHERE A ; B ; C WITHIN 9 seconds PARTITION BY k"],
+    "guards": ["SELECT * WHERE A AS x ; B AS y FILTER y.v > x.v WITHIN 9 seconds PARTITION BY k"],
+    "without a window": ["SELECT * WHERE A ; B ; C PARTITION BY k CONSUME BY PARTITION"],
+    "lag": ["SELECT * WHERE A AS x ; B AS y FILTER y[v > lag(v)] WITHIN 9 seconds PARTITION BY k"],
+    "two keys": ["SELECT * WHERE A ; B WITHIN 9 seconds PARTITION BY k, s"],
+    "together": [
+        "SELECT * WHERE A ; B WITHIN 9 seconds PARTITION BY k",
+        "SELECT NXT * WHERE A ; C WITHIN 5 seconds PARTITION BY k",
+        "SELECT sum(x.v) AS n WHERE A+ AS x ; C WITHIN 5 seconds PARTITION BY k",
+    ],
+}
+
+
+def events_of(chance, count=60, keys=9):
+    times = sorted(chance.randint(0, 20) for _ in range(count))
+    rows = [
+        {"type": chance.choice("ABC"), "ts": time, "k": chance.randint(1, keys), "v": chance.randint(0, 3), "s": chance.choice("xyz")}
+        for time in times
+    ]
+    return bucket_cases.timed(rows)
+
+
+def state_of(queries, table):
+    """The states of queries that have read a table."""
+    unit, events, _ = bucket_cases.unit_of(queries, table)
+    part = QueryStates(unit, range(len(queries)))
+    for found in part.read(events.cast(unit.travelling), bucket_cases.stateful.steps(events["ts"]), first=0, now=0):
+        list(found.pieces())
+    return part
+
+
+def contents(joined):
+    """What is in joined parts, as values."""
+    sections, keys, places = joined
+    found = {name: section.tolist() if isinstance(section, np.ndarray) else bytes(section) for name, section in sections.items()}
+    tables = {name: table_of(found.pop(name)).to_pylist() for name in list(found) if name.startswith(("keys", "events", "lag_events"))}
+    return found, tables, keys.to_pylist(), places.tolist()
+
+
+def fewer(keys, count):
+    """A part for each key."""
+    return pages.page_of(pages.key_hashes(keys), count)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_parts_that_are_joined_are_the_state_of_their_keys(name, cases, seed):
+    queries = [cepheid.query(text) for text in QUERIES[name]]
+    enough = Enough(max(4, cases // 20), several=2)
+    for number in enough:
+        chance = random.Random(f"{seed}/{name}/{number}")
+        part = state_of(queries, events_of(chance))
+        assert pages.whole(part) is None
+        form, count = pages.form_of(part), chance.choice([1, 2, 3, 8, 50])
+        sections = part.dump(latest=7)
+        parts = dict(form.cut(sections, lambda keys, count=count: fewer(keys, count), latest=7))
+        assert list(parts) == sorted(parts)
+        assert sum(header(data).keys for data in parts.values()) == part.keys
+        assert {header(data).latest for data in parts.values()} == {7}
+        some = chance.sample(list(parts), chance.randint(0, len(parts)))
+        again, keys, places = form.join([parts[number] for number in some])
+        assert (fewer(keys, count) == np.array(some, np.int64)[places]).all()
+        fresh = part.fresh()
+        fresh.load(again | {name: sections[name] for name in form.common}, latest=1 << 60, events=len(sections["seen"][0]) + 60)
+        assert fresh.keys == len(keys)
+        other = dict(form.cut(fresh.dump(latest=7), lambda keys, count=count: fewer(keys, count), latest=7))
+        assert list(other) == sorted(some)
+        assert contents(form.join(list(other.values()))) == contents(form.join([parts[number] for number in other]))
+        enough.seen["several"] += len(some) > 1
+
+
+def test_what_cannot_be_cut_says_why():
+    for text, why in (
+        ("SELECT * WHERE A ; B WITHIN 9 seconds", "there is no PARTITION BY"),
+        ("SELECT * WHERE A NOT FOLLOWED BY B FOR 3 seconds WITHIN 9 seconds PARTITION BY k", "of NOT FOLLOWED BY"),
+        ("SELECT * WHERE A AS x ; B AS y FILTER y.s > x.s WITHIN 9 seconds PARTITION BY k", "of compared texts"),
+        ("SELECT * WHERE A+ AS x WITHIN 9 seconds PARTITION BY k HAVING sum(x.v) > 3", "of HAVING"),
+        ("SELECT MAX * WHERE A ; B+ WITHIN 9 seconds PARTITION BY k", "of the method maximal"),
+        ("SELECT * WHERE A ; B WITHIN 9 seconds PARTITION BY k CONSUME BY ANY", "of CONSUME BY ANY"),
+    ):
+        assert pages.whole(state_of([cepheid.query(text)], bucket_cases.timed([]))) == why
+
+
+def test_a_damaged_part_is_found():
+    """Each byte of a part is under its checksum; and what a forged one says of itself is looked at."""
+    part = state_of([cepheid.query(QUERIES["match graph"][0])], events_of(random.Random(3)))
+    form = pages.form_of(part)
+    (data,) = dict(form.cut(part.dump(latest=7), lambda keys: np.zeros(len(keys), np.int64), latest=7)).values()
+    for place in range(len(data)):
+        with pytest.raises(SnapshotError, match="damaged"):
+            form.join([data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]])
+    for length in (0, 5, 20, len(data) - 1):
+        with pytest.raises(SnapshotError, match="damaged"):
+            form.join([data[:length]])
+
+
+def test_hashes_of_keys_never_change():
+    """They say in which page of a checkpoint a key is."""
+    table = pa.table(
+        {
+            "whole": pa.array([0, -1, None], pa.int64()),
+            "narrow": pa.array([0, -1, 7], pa.int32()),
+            "text": ["", "Zürich", None],
+            "flag": [True, False, None],
+            "day": pa.array([0, 19_000, None], pa.date32()),
+            "time": pa.array([0, 1, None], pa.timestamp("us", "UTC")),
+            "real": [0.0, -1.5, float("nan")],
+            "exact": pa.array([None, "1.50", "-2"]).cast(pa.decimal128(9, 2)),
+            "bytes": pa.array([b"", b"\xff", None], pa.binary()),
+        }
+    )
+    found = {name: [f"{value:016x}" for value in pages.key_hashes(table.select([name])).tolist()] for name in table.column_names}
+    assert found == HASHES
+    assert pages.key_hashes(table.select(["whole", "text"])).tolist() == WHOLE_AND_TEXT
+    assert (pages.key_hashes(pa.table({"real": [-0.0]})) == pages.key_hashes(pa.table({"real": [0.0]}))).all()
+
+
+HASHES = {
+    "whole": ["0000000000000000", "ecf2583909848bb8", "d85d1d823d12cde7"],
+    "narrow": ["0000000000000000", "ecf2583909848bb8", "12ae30237b17df14"],
+    "text": ["0000000000000000", "6d0bec63f34a12e6", "d85d1d823d12cde7"],
+    "flag": ["5692161d100b05e5", "0000000000000000", "d85d1d823d12cde7"],
+    "day": ["0000000000000000", "9cd1b1021fdbf13b", "d85d1d823d12cde7"],
+    "time": ["0000000000000000", "5692161d100b05e5", "d85d1d823d12cde7"],
+    "real": ["c29691b9db01d2c5", "094baa91bed97142", "d85d1d823d12cde7"],
+    "exact": ["d85d1d823d12cde7", "5dda5403a0d98851", "5a264219a774702f"],
+    "bytes": ["0000000000000000", "f0e53b00d00b537a", "d85d1d823d12cde7"],
+}
+WHOLE_AND_TEXT = [0, 3451629391412044631, 14078861616689155852]
