@@ -193,10 +193,9 @@ class Bucket:
         if not pages.on:
             pages.visited(events)
             return
-        if pages.read:
-            pages.write(latest=before)
-            self.parts = [pages.part.fresh()]
-            pages.part = self.parts[0]
+        pages.write(latest=before)
+        if pages.stale:
+            self.parts = [pages.renewed()]
         pages.fetch(events, before=before, latest=self.latest, events_before=first, start=start, now=now)
 
     def undecided(self) -> Iterator[pa.Table]:
@@ -256,8 +255,7 @@ class Bucket:
     @property
     def keys(self) -> int:
         """How many keys have a state."""
-        others = 0 if self.pages is None else self.pages.keys
-        return max(part.keys for part in self.parts) + others
+        return max(part.keys for part in self.parts) if self.pages is None else self.pages.all_keys
 
     @property
     def horizon(self) -> int | None:

@@ -88,7 +88,7 @@ class Pages:
         self._form: Form | None = None
         self._common: dict[str, Any] = {}
         self._fetched: dict[int, bytes | None] = {}
-        self.read = False
+        self.read = self.stale = False
 
     @property
     def form(self) -> Form:
@@ -197,7 +197,12 @@ class Pages:
         for number in gone:
             self.store.remove(number)
         self.keys += self.part.keys
-        self._fetched = {}
+        self._fetched, self.stale = {}, True
+
+    @property
+    def all_keys(self) -> int:
+        """How many keys there are."""
+        return self.keys + (0 if self.stale else self.part.keys)
 
     # ------------------------------------------------------------------------------------------------------------------- the form
 
@@ -222,6 +227,11 @@ class Pages:
         self._common = {name: sections[name] for name in self.form.common}
         self._cut(sections, latest=latest)
         return True
+
+    def renewed(self) -> QueryStates:
+        """A fresh `part`, in the place of one that is stale."""
+        self.part, self.stale = self.part.fresh(), False
+        return self.part
 
     def clear(self) -> None:
         """There are no pages any more."""

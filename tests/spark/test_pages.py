@@ -1,0 +1,199 @@
+"""Keys in pages: the same matches as one state of all keys, and visits that read and write the pages of their events alone."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+import test_stateful as bucket_cases
+from enough import Enough
+from paged import Paged
+from test_parts import QUERIES, events_of
+
+import cepheid
+from cepheid.errors import SnapshotError
+from cepheid.spark.tasks import pages
+from cepheid.spark.tasks.buckets import Bucket
+from cepheid.testing.differential import matches_up_to
+
+PAIRS = cepheid.query("SELECT * WHERE A ; B WITHIN 2 hours PARTITION BY k")
+
+
+@pytest.fixture
+def forced(monkeypatch):
+    """Makes the buckets of streams have pages of so many keys, None: where they cost less."""
+
+    def force(keys):
+        monkeypatch.setattr(Paged, "page_keys", keys)
+        monkeypatch.setattr(bucket_cases, "Bucket", Paged)
+
+    return force
+
+
+@pytest.mark.parametrize("fragment", bucket_cases.FRAGMENTS)
+def test_a_stream_in_pages_gives_what_the_table_gives(fragment, cases, seed, monkeypatch, forced):
+    enough = Enough(cases // 8, matched=1)
+    for number in enough:
+        forced(random.Random(number).choice([1, 1, 2, 50]))
+        query, table, chance = bucket_cases.random_case(f"{seed}/{fragment}/{number}/pages", bucket_cases.FRAGMENTS[fragment])
+        bucket_cases.cut_small(monkeypatch, chance)
+        unit, events, output = bucket_cases.unit_of([query], table)
+        found, _ = bucket_cases.streamed(unit, events, output, chance, count=chance.choice([1, 2]), restart=0.8)
+        wanted = bucket_cases.expected(query, table)
+        assert sorted(map(bucket_cases.shown, found)) == sorted(map(bucket_cases.shown, wanted)), (seed, number, query.text, table.to_pylist())
+        enough.seen["matched"] += bool(found)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_many_keys_in_pages(name, cases, seed, monkeypatch, forced):
+    """Pages split and are put together as keys come and go; the form changes where that costs less."""
+    queries = [cepheid.query(text) for text in QUERIES[name]]
+    enough = Enough(max(3, cases // 20), matched=2)
+    for number in enough:
+        chance = random.Random(f"{seed}/{name}/{number}/many")
+        keys = chance.choice([2, 20, 60])
+        table = events_of(chance, 80, keys)
+        if any(matches_up_to(2000, query, table, order="row", until=None) is None for query in queries):
+            continue
+        forced(chance.choice([1, 2, 3, None]))
+        costs = {"FEW_KEYS": 0, "KEY_COST": chance.choice([1, 100]), "PAGE_COST": chance.choice([1, 100]), "CHANGE_COST": 1, "SWEPT": 2}
+        for constant, value in costs.items():
+            monkeypatch.setattr(pages, constant, value)
+        unit, events, output = bucket_cases.unit_of(queries, table)
+        found, _ = bucket_cases.streamed(unit, events, output, chance, count=chance.choice([1, 2]), restart=chance.choice([0.5, 1]))
+        wanted = []
+        for place, query in enumerate(queries):
+            of_query = {} if len(queries) == 1 else {"query": f"q{place}"}
+            wanted += [of_query | row for row in bucket_cases.expected(query, table)]
+        assert sorted(map(bucket_cases.shown, found)) == sorted(map(bucket_cases.shown, wanted)), (seed, number)
+        enough.seen["matched"] += bool(found)
+
+
+def visit(bucket, kind, time, keys, *, watermark):
+    """Events of some keys at a time come to a bucket; the rows that it gives."""
+    pieces = [bucket_cases.events_of(f"{kind}{time}", key=key) for key in keys]
+    if not pieces:
+        return bucket.step([], bucket_cases.seconds(watermark))
+    events = bucket_cases.travelling([PAIRS], pa.concat_tables(pieces))[0].cast(bucket.unit.travelling)
+    return bucket.step([events], bucket_cases.seconds(watermark))
+
+
+def bucket_of(keys, *, page_keys=4):
+    """A bucket in which some keys have an open match since second 1, and its state."""
+    Paged.page_keys = page_keys
+    unit, _, _ = bucket_cases.unit_of([PAIRS], bucket_cases.events_of("A1"))
+    bucket = Paged(unit)
+    visit(bucket, "A", 1, keys, watermark=0)
+    visit(bucket, "A", 1, [], watermark=2)
+    return bucket, bucket.dump()
+
+
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch):
+    monkeypatch.setattr(Paged, "page_keys", 1)
+
+
+def test_a_visit_reads_and_writes_what_has_events():
+    _, data = bucket_of(range(200))
+    assert 40 <= len(data.pages) <= 50
+    bucket = Paged(bucket_cases.unit_of([PAIRS], bucket_cases.events_of("A1"))[0]).load(data)
+    assert bucket.keys == 200
+    visit(bucket, "B", 5, [7, 8, 150], watermark=3)
+    assert not bucket.store.calls, "the events wait: nothing is read"
+    again = bucket.dump()
+    assert not bucket.store.calls
+    assert again.pages == data.pages
+    bucket = Paged(bucket.unit).load(again)
+    step = visit(bucket, "B", 5, [], watermark=6)
+    assert step.counts["matches"] == 3
+    last = bucket.dump()
+    touched = {number for _, number in bucket.store.calls}
+    assert len(touched) <= 3
+    assert {number for number in last.pages if last.pages[number] != data.pages[number]} == touched
+    assert bucket.size == sum(map(len, last.pages.values()))
+    assert bucket.keys == 200
+
+
+def test_idle_pages_are_removed_and_an_idle_bucket_has_none():
+    bucket, data = bucket_of(range(200))
+    for second in range(600, 20_000, 600):
+        bucket = Paged(bucket.unit).load(data)
+        visit(bucket, "A", second, [1], watermark=second - 5)
+        data = bucket.dump()
+    assert bucket.keys == 1
+    assert len(data.pages) == 1
+    bucket = Paged(bucket.unit).load(data)
+    step = visit(bucket, "A", 0, [], watermark=100_000)
+    assert bucket.empty
+    assert step.deadline is None
+    bucket.clear()
+    assert not bucket.store.pages
+
+
+def test_the_number_of_pages_follows_the_number_of_keys():
+    bucket, data = bucket_of(range(4))
+    for first in range(4, 400, 12):
+        bucket = Paged(bucket.unit).load(data)
+        visit(bucket, "A", 2 + first, range(first, first + 12), watermark=1 + first)
+        data = bucket.dump()
+    assert bucket.keys + len(bucket.order) == 400
+    assert bucket.pages.count > 80
+    sizes = [pages.header(page).keys for page in data.pages.values()]
+    assert sum(sizes) == bucket.keys
+    assert max(sizes) < 30
+
+
+def test_what_costs_less_is_the_form(monkeypatch):
+    """Few events among many keys: pages, once the change has paid; events of all of them: one value again."""
+    bucket, data = bucket_of(range(3000), page_keys=None)
+    assert not data.pages
+    forms = []
+    for second in range(2, 300):
+        bucket = Paged(bucket.unit).load(data)
+        visit(bucket, "A", second + 2, [second] if second < 250 else range(3000), watermark=second + 1)
+        data = bucket.dump()
+        forms.append(bool(data.pages))
+        if second > 250 and not forms[-1]:
+            break
+    assert forms[0] is forms[-1] is False
+    assert forms[240]
+    assert bucket.keys == 3000
+
+
+def test_damaged_pages_are_refused():
+    bucket, data = bucket_of(range(40))
+    numbers = sorted(data.pages)
+
+    def go_on(change):
+        again = Paged(bucket.unit).load(data)
+        change(again.store.pages)
+        visit(again, "B", 5, range(40), watermark=3)
+        visit(again, "B", 5, [], watermark=6)
+
+    go_on(lambda held: None)
+    first, second = numbers[:2]
+    for change in (
+        lambda held: held.update({first: held[first][:-1]}),
+        lambda held: held.update({first: b""}),
+        lambda held: held.update({first: held[first][:30] + b"x" + held[first][31:]}),
+        lambda held: held.update({first: held[second], second: held[first]}),
+        lambda held: held.update({first: held[second]}),
+    ):
+        with pytest.raises(SnapshotError, match="damaged"):
+            go_on(change)
+    with pytest.raises(SnapshotError, match="it has pages where there cannot be any"):
+        Bucket(bucket.unit).load(data)
+
+
+def test_a_whole_state_of_before_goes_on_in_pages():
+    unit, _, _ = bucket_cases.unit_of([PAIRS], bucket_cases.events_of("A1"))
+    old = Bucket(unit)
+    visit(old, "A", 1, range(30), watermark=0)
+    visit(old, "A", 1, [], watermark=2)
+    bucket = Paged(unit).load(old.dump())
+    data = bucket.dump()
+    assert len(data.pages) > 10
+    bucket = Paged(unit).load(data)
+    visit(bucket, "B", 5, range(30), watermark=3)
+    assert visit(bucket, "B", 5, [], watermark=6).counts["matches"] == 30
