@@ -87,7 +87,9 @@ def run(spark: SparkSession, folder: Path, made: Callable[[DataFrame], DataFrame
 
 def written(checkpoint: Path, version: int) -> int:
     """Bytes of the changelogs of a version of all state stores; 0 where Spark has deleted them."""
-    return sum(path.stat().st_size for path in checkpoint.glob("state/**/*.changelog") if path.name.split("_")[0].split(".")[0] == str(version))
+    return sum(
+        path.stat().st_size for path in checkpoint.glob("state/**/*.changelog") if path.name.split("_")[0].split(".")[0] == str(version)
+    )
 
 
 def forced(pages: int | None, made: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame], DataFrame]:

@@ -72,7 +72,7 @@ def test_parts_that_are_joined_are_the_state_of_their_keys(name, cases, seed):
     for number in enough:
         chance = random.Random(f"{seed}/{name}/{number}")
         part = state_of(queries, events_of(chance))
-        assert pages.whole(part) is None
+        assert pages.whole(part.compiled) is None
         form, count = pages.form_of(part), chance.choice([1, 2, 3, 8, 50])
         sections = part.dump(latest=7)
         parts = dict(form.cut(sections, lambda keys, count=count: fewer(keys, count), latest=7))
@@ -93,14 +93,15 @@ def test_parts_that_are_joined_are_the_state_of_their_keys(name, cases, seed):
 
 def test_what_cannot_be_cut_says_why():
     for text, why in (
-        ("SELECT * WHERE A ; B WITHIN 9 seconds", "there is no PARTITION BY"),
-        ("SELECT * WHERE A NOT FOLLOWED BY B FOR 3 seconds WITHIN 9 seconds PARTITION BY k", "of NOT FOLLOWED BY"),
-        ("SELECT * WHERE A AS x ; B AS y FILTER y.s > x.s WITHIN 9 seconds PARTITION BY k", "of compared texts"),
-        ("SELECT * WHERE A+ AS x WITHIN 9 seconds PARTITION BY k HAVING sum(x.v) > 3", "of HAVING"),
-        ("SELECT MAX * WHERE A ; B+ WITHIN 9 seconds PARTITION BY k", "of the method maximal"),
-        ("SELECT * WHERE A ; B WITHIN 9 seconds PARTITION BY k CONSUME BY ANY", "of CONSUME BY ANY"),
+        ("SELECT * WHERE A ; B WITHIN 9 seconds", "no PARTITION BY"),
+        ("SELECT * WHERE A NOT FOLLOWED BY B FOR 3 seconds WITHIN 9 seconds PARTITION BY k", "NOT FOLLOWED BY"),
+        ("SELECT * WHERE A AS x ; B AS y FILTER y.s > x.s WITHIN 9 seconds PARTITION BY k", "compared texts"),
+        ("SELECT * WHERE A+ AS x WITHIN 9 seconds PARTITION BY k HAVING sum(x.v) > 3", "HAVING"),
+        ("SELECT MAX * WHERE A ; B+ WITHIN 9 seconds PARTITION BY k", "its evaluation (maximal)"),
+        ("SELECT * WHERE A ; B WITHIN 9 seconds PARTITION BY k CONSUME BY ANY", "CONSUME BY ANY"),
     ):
-        assert pages.whole(state_of([cepheid.query(text)], bucket_cases.timed([]))) == why
+        query = cepheid.query(text)
+        assert pages.whole([query.compiled(query.schema(bucket_cases.TIMED))]) == why
 
 
 def test_a_damaged_part_is_found():

@@ -41,7 +41,12 @@ def test_a_stream_in_pages_gives_what_the_table_gives(fragment, cases, seed, mon
         unit, events, output = bucket_cases.unit_of([query], table)
         found, _ = bucket_cases.streamed(unit, events, output, chance, count=chance.choice([1, 2]), restart=0.8)
         wanted = bucket_cases.expected(query, table)
-        assert sorted(map(bucket_cases.shown, found)) == sorted(map(bucket_cases.shown, wanted)), (seed, number, query.text, table.to_pylist())
+        assert sorted(map(bucket_cases.shown, found)) == sorted(map(bucket_cases.shown, wanted)), (
+            seed,
+            number,
+            query.text,
+            table.to_pylist(),
+        )
         enough.seen["matched"] += bool(found)
 
 
@@ -171,7 +176,7 @@ def test_damaged_pages_are_refused():
         visit(again, "B", 5, range(40), watermark=3)
         visit(again, "B", 5, [], watermark=6)
 
-    go_on(lambda held: None)
+    go_on(lambda held: held.update({}))
     first, second = numbers[:2]
     for change in (
         lambda held: held.update({first: held[first][:-1]}),

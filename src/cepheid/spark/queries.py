@@ -20,8 +20,8 @@ from cepheid.spark.batch import Letters, Plan, kept, letter_columns, letters_of,
 from cepheid.spark.columns import column_named
 from cepheid.spark.error_rows import map_in_arrow
 from cepheid.spark.source import arrow_bytes
-from cepheid.spark.tasks.absences import FOREVER, UNDECIDED, run_absences
 from cepheid.spark.tasks import unit
+from cepheid.spark.tasks.absences import FOREVER, UNDECIDED, run_absences
 from cepheid.spark.tasks.unit import Unit
 from cepheid.spark.tasks.visits import BUCKET
 from cepheid.spark.tasks.worker import TIME, run_tasks

@@ -32,6 +32,7 @@ from cepheid.spark.source import WATERMARK, arrow_schema
 from cepheid.spark.tasks.bounds import YEARS
 from cepheid.spark.tasks.buckets import DECIDED
 from cepheid.spark.tasks.packing import pack, unpack
+from cepheid.spark.tasks.pages import whole
 from cepheid.spark.tasks.renewal import depends_on_all
 from cepheid.spark.tasks.visits import BLOB, BUCKET, COUNTS
 from cepheid.spark.watermark import with_watermark
@@ -179,6 +180,16 @@ class StreamPlan:
             found.append(f"more than {options.max_ahead} after the clock: left out")
         return "; ".join(found) + "; before the watermark moves"
 
+    @property
+    def _form(self) -> str:
+        """In which form a bucket is."""
+        kept = whole(plan.compiled for plan in self.several.plans)
+        return (
+            "their keys in pages of a few, where that costs less"
+            if kept is None
+            else f"one value for each, read and written whole ({kept})"
+        )
+
     def describe(self) -> str:
         """The plan as text."""
         compiled, options = self.first.compiled, self.options
@@ -193,9 +204,7 @@ class StreamPlan:
             "queries": "one"
             if self.several.names is None
             else f"{len(self.several.plans)}, which share scan, predicates, shuffle and state",
-            "state": (
-                f"one value in RocksDB for each of {self.buckets} buckets of {keys}" if keys else "one value in RocksDB: there are no keys"
-            )
+            "state": (f"in RocksDB, {self.buckets} buckets of {keys}: {self._form}" if keys else "one value in RocksDB: there are no keys")
             + (f"; {'for each key ' if keys else ''}the number of events stays for ever ($index)" if counted else ""),
             "tasks": "buckets spread over the shuffle partitions" if keys else "one runs the automaton; predicates and packing run in all",
             "order": ", ".join(["time", *ties, "then the order of arrival"])

@@ -103,8 +103,8 @@ def _nothing_of(lags: Sequence[Lag], schema: pa.Schema) -> pa.Table:
 class Lags:
     """The last events of each partition of a stream, with the attributes that are lagged.
 
-    lags: of one query, or of all those that share the partitions. schema: given, that of the events; then that of what is kept. Without lags it keeps nothing. It holds n events of each
-    partition for ever, n = the most that a lag looks back.
+    lags: of one query, or of all those that share the partitions. schema: given, that of the events; then that of what is kept.
+    Without lags it keeps nothing. It holds n events of each partition for ever, n = the most that a lag looks back.
     """
 
     def __init__(self, lags: Sequence[Lag], schema: pa.Schema) -> None:

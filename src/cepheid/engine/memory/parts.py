@@ -1,8 +1,8 @@
 """The state of many keys cut into parts by key, and parts joined to a state again, so that a few keys can be read and written alone.
 
 Comes in: the sections of the states of some queries over the same partitions (`spark.tasks.states.QueryStates.dump`), and the number of the part of
-each key. Goes out: bytes of each part; and sections, as `dump` gives them, of the keys of some parts. Nothing is evaluated: the sections are tables of
-numbers with an owner each, and a part has the rows of its keys. What is of no key (`Form.common`) is in no part.
+each key. Goes out: bytes of each part; and sections, as `dump` gives them, of the keys of some parts. Nothing is evaluated: the sections are tables
+of numbers with an owner each, and a part has the rows of its keys. What is of no key (`Form.common`) is in no part.
 
 A part is a header with a checksum, and compressed numbers and record batches. Its numbers are one run of int64, byte planes first, for that is
 what compresses; they are the columns of all groups one after the other, so that many parts are read by a few operations on arrays. What stands in a
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.letters.encoded import is_interned
+from cepheid.engine.letters.encoded import Texts, is_interned
 from cepheid.engine.memory.blocks import Blocks
 from cepheid.engine.memory.checks import demand, inside, numbers
 from cepheid.engine.memory.container import compressed, damaged, decompressed, macro_bytes, macro_states, table_bytes, table_of
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cepheid.engine.memory.pools import Array
+    from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.run.query_state import QueryState
 
 VERSION = 1
@@ -40,7 +41,19 @@ _HEADER = struct.Struct("<BIqI")  # version, keys, the greatest time of their ev
 _CHECKSUM = struct.Struct("<I")
 _BATCH = struct.Struct("<I")  # bytes of a record batch
 
-GRAPH = ("counters", "slots", "starts_position", "starts_time", "list_macro", "list_max", "list_length", "list_entries", "macros", "cells", "labels")
+GRAPH = (
+    "counters",
+    "slots",
+    "starts_position",
+    "starts_time",
+    "list_macro",
+    "list_max",
+    "list_length",
+    "list_entries",
+    "macros",
+    "cells",
+    "labels",
+)
 """The sections of a match graph."""
 
 BLOCKS = ("counters", "rows", "words", "rings", "entries")
@@ -102,8 +115,8 @@ def header(data: bytes) -> Header:
 class Form:
     """What the state of some queries over the same partitions consists of, key by key.
 
-    keys: schema of the keys. states: of the queries, fresh or not. tables: the queries that share a table of events, table by table. lagged: schema of
-    lagged events, None without. common: the names of the sections that are of no key.
+    keys: schema of the keys. states: of the queries, fresh or not. tables: the queries that share a table of events, table by table. lagged: schema
+    of lagged events, None without. common: the names of the sections that are of no key.
     """
 
     def __init__(self, keys: pa.Schema, states: Sequence[QueryState], tables: Sequence[Sequence[int]], lagged: pa.Schema | None) -> None:
@@ -293,23 +306,22 @@ def _batch(table: pa.Table) -> bytes:
 # ---------------------------------------------------------------------------------------------------- evaluations
 
 
-def obstacle(state: QueryState) -> str | None:
-    """Why the state of a query cannot be cut by its keys, for `explain`; None where it can."""
-    compiled = state.compiled
+def obstacle(compiled: Compiled) -> str | None:
+    """What of a query keeps its state from being cut by keys; None: nothing."""
     if not compiled.keys:
-        return "there is no PARTITION BY"
+        return "no PARTITION BY"
     if compiled.layers:
-        return "of EVENT definitions"
+        return "EVENT definitions"
     if compiled.absences:
-        return "of NOT FOLLOWED BY"
+        return "NOT FOLLOWED BY"
     if compiled.judges:
-        return "of HAVING"
+        return "HAVING"
     if compiled.consume is Consumption.ANY:
-        return "of CONSUME BY ANY"
+        return "CONSUME BY ANY"
     if any(map(is_interned, (value for program in compiled.programs for value in program.values))):
-        return "of compared texts"
-    names = {*state.evaluation.dump()} - {*CONSTANT}
-    return None if names in ({*GRAPH}, {*BLOCKS}) else f"of the method {compiled.method.name}"
+        return "compared texts"
+    names = {*compiled.evaluation(texts=Texts()).dump()} - {*CONSTANT}
+    return None if names in ({*GRAPH}, {*BLOCKS}) else f"its evaluation ({compiled.method.name})"
 
 
 class _Graph:

@@ -32,7 +32,7 @@ from cepheid.errors import InputError, LimitError, SnapshotError
 from cepheid.spark.tasks.bounds import LAST_TIME, YEARS
 from cepheid.spark.tasks.layers import LAYERED, LayeredState
 from cepheid.spark.tasks.packing import blobs, steps
-from cepheid.spark.tasks.pages import Pages, whole
+from cepheid.spark.tasks.pages import Pages
 from cepheid.spark.tasks.renewal import handed_over
 from cepheid.spark.tasks.rows import piece_rows
 from cepheid.spark.tasks.states import QueryStates
@@ -113,10 +113,10 @@ class Bucket:
 
     def _pages(self) -> Pages | None:
         """The pages that the keys may be in; None where they cannot."""
-        (part, *others), store = self.parts, self.store
-        if store is None or self.unit.page_keys == 0 or others or not isinstance(part, QueryStates) or whole(part) is not None:
+        part, form = self.parts[0], None if self.store is None or self.unit.page_keys == 0 else self.unit.form
+        if self.store is None or form is None or not isinstance(part, QueryStates):
             return None
-        return Pages(part, store, forced=self.unit.page_keys)
+        return Pages(part, form, self.store, forced=self.unit.page_keys)
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
@@ -274,7 +274,8 @@ class Bucket:
             "timers": self.timers,
             "buckets": self.unit.buckets,
         }
-        states, pages = {}, self.pages
+        states: dict[str, Any] = {}
+        pages = self.pages
         if pages is not None and pages.on:
             pages.write(latest=self.latest)
         else:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from cepheid.engine.memory.pools import Array
+    from cepheid.engine.plan.compiled import Compiled
     from cepheid.spark.tasks.states import QueryStates
 
 PAGE_KEYS = 8
@@ -48,7 +49,7 @@ SWEPT = 64
 """Pages that the hand looks at in a visit at most, beside twice those that are touched."""
 
 MOST_PAGES = 1 << 31
-"""More pages a bucket does not have."""
+"""Most pages of a bucket."""
 
 
 class Store(Protocol):
@@ -71,31 +72,24 @@ class Store(Protocol):
 
 
 class Pages:
-    """The pages of a bucket. part: the run state of its keys, all of them or those of the pages that are being visited.
+    """The pages of a bucket. part: the run state of its keys, all of them or those of the pages that are being visited. form: how that is cut.
 
     on: whether there are pages; else all is in `part`. count: pages, empty ones among them. keys, size: of the pages that are not in `part`, and
     their bytes. hand, swept: the page that is looked at next, and the time when some were. regret: what the other form would have cost less, in
     microseconds. forced: as `unit.FORCED`.
     """
 
-    def __init__(self, part: QueryStates, store: Store, *, forced: int | None = None) -> None:
+    def __init__(self, part: QueryStates, form: Form, store: Store, *, forced: int | None = None) -> None:
         self.part = part
+        self.form = form
         self.store = store
         self.forced = forced
         self.on = False
         self.count, self.keys, self.size, self.hand, self.regret = 1, 0, 0, 0, 0
         self.swept = NEVER
-        self._form: Form | None = None
         self._common: dict[str, Any] = {}
         self._fetched: dict[int, bytes | None] = {}
         self.read = self.stale = False
-
-    @property
-    def form(self) -> Form:
-        """How the state is cut."""
-        if self._form is None:
-            self._form = form_of(self.part)
-        return self._form
 
     # ------------------------------------------------------------------------------------------------------------------- a visit
 
@@ -262,9 +256,9 @@ def form_of(part: QueryStates) -> Form:
     return Form(part.partitions.schema, part.states, shared.groups(part.states), lags.schema if lags.lags else None)
 
 
-def whole(part: QueryStates) -> str | None:
-    """Why the state of some queries is never in pages, None where it may be."""
-    return next((reason for state in part.states if (reason := obstacle(state)) is not None), None)
+def whole(compiled: Iterable[Compiled]) -> str | None:
+    """What keeps the state of some queries from being in pages, None: nothing."""
+    return next((found for each in compiled if (found := obstacle(each)) is not None), None)
 
 
 # ------------------------------------------------------------------------------------------------------------------------ hashes
