@@ -7,8 +7,9 @@ or ends a match. Medians over the later half of them, when a bucket has the form
 is what goes into the checkpoint for each micro-batch. The runs are in turns in one session, and Spark's own state is beside: a count for each key.
 
 state        10,000 and 1,000,000 keys: pages where they cost less (`pages`), one value for each bucket (`whole`), and Spark's own (`spark`)
-costs        microseconds of a read and of a write of a page through Spark's MapState, of a key in a whole bucket, and of a page when the form
-             changes: the constants of `cepheid.spark.tasks.pages`
+costs        microseconds of a core: of a read and of a write of a page through Spark's MapState alone; then the constants of
+             `cepheid.spark.tasks.pages`, from streams with one form: `key` of a key in a whole bucket (100,000 keys less 10,000), `page` of a page
+             that has events (1,000 events less 100), `change` of a page that is made (first micro-batches, in pages less whole)
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import circumstances
 from cepheid.spark import local_session, on
 from cepheid.spark.operator import PAGE, STATE, SparkPages
 from cepheid.spark.tasks import unit
+from cepheid.spark.tasks.pages import PAGE_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,6 +45,8 @@ DDL = "ts timestamp, type string, k long, v double"
 QUERY = "SELECT * WHERE A ; B PARTITION BY k WITHIN 2 days"
 START, SECOND = 1_700_000_000_000_000, 1_000_000
 KEYS = (10_000, 1_000_000)
+
+CORES = 2
 
 CALLS, PAGE_BYTES = 2_000, 400
 """Reads and writes that are measured, and bytes of a page."""
@@ -77,7 +81,8 @@ def run(spark: SparkSession, folder: Path, made: Callable[[DataFrame], DataFrame
     later = batches[len(batches) // 2 :]
     seconds = [seen[number]["durationMs"]["triggerExecution"] / 1000 for number in later]
     found = {
-        "seconds": round(statistics.median(seconds), 2),
+        "seconds": round(statistics.median(seconds), 3),
+        "opened": seen[0]["durationMs"]["triggerExecution"] / 1000,
         "bytes": round(statistics.median(written(checkpoint, number + 1) for number in later)),
         "first_seconds": [round(seen[number]["durationMs"]["triggerExecution"] / 1000, 2) for number in batches[:8]],
     }
@@ -105,11 +110,13 @@ def forced(pages: int | None, made: Callable[[DataFrame], DataFrame]) -> Callabl
     return plan
 
 
+def ours(frame: DataFrame) -> DataFrame:
+    """The matches of the query."""
+    return on(cepheid.query(QUERY), lateness="0 seconds", buckets=8)(frame)
+
+
 def state(spark: SparkSession, folder: Path, *, events: int, batches: int) -> list[dict[str, Any]]:
     """The three ways for each number of keys."""
-
-    def ours(frame: DataFrame) -> DataFrame:
-        return on(cepheid.query(QUERY), lateness="0 seconds", buckets=8)(frame)
 
     def counts(frame: DataFrame) -> DataFrame:
         return frame.groupBy("k").agg(F.count("*").alias("n"), F.max("ts").alias("last"))
@@ -155,7 +162,7 @@ class Calls(StatefulProcessor):
 
 
 def costs(spark: SparkSession, folder: Path) -> dict[str, float]:
-    """Microseconds of calls of Spark's state; the others are of the figures of `state`."""
+    """Microseconds of calls of Spark's state, and of a core for keys and pages."""
     write_events(folder / "costs", keys=1, events=1, batches=1)
     frame = spark.readStream.schema(DDL).parquet(str(folder / "costs"))
     made = frame.groupBy("k").transformWithState(Calls(), "write double, read double", "update", "None")
@@ -163,7 +170,21 @@ def costs(spark: SparkSession, folder: Path) -> dict[str, float]:
     started.outputMode("update").trigger(availableNow=True).start().awaitTermination()
     row = spark.table("costs").first()
     assert row is not None
-    return {"write": round(row.write), "read": round(row.read)}
+    found = {}
+    for keys, events, pages in ((10_000, 100, 0), (100_000, 100, 0), (100_000, 100, PAGE_KEYS), (100_000, 1000, PAGE_KEYS)):
+        files = folder / f"costs-{keys}-{events}-{pages}"
+        write_events(files, keys=keys, events=events, batches=12)
+        found[keys, events, pages] = run(spark, files, forced(pages, ours))
+    few, whole, some, many = found.values()
+    pages = 100_000 / PAGE_KEYS
+    touched = pages * ((1 - 1 / pages) ** 100 - (1 - 1 / pages) ** 1000)
+    return {
+        "write": round(row.write),
+        "read": round(row.read),
+        "key": round(1e6 * CORES * (whole["seconds"] - few["seconds"]) / 90_000, 1),
+        "page": round(1e6 * CORES * (many["seconds"] - some["seconds"]) / touched),
+        "change": round(1e6 * CORES * (some["opened"] - whole["opened"]) / pages),
+    }
 
 
 def main() -> None:
@@ -174,7 +195,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["state", "costs"])
     options = parser.parse_args()
     before = circumstances.circumstances()
-    spark = local_session(cores=2, memory="4g", app_name="state", settings={"spark.sql.shuffle.partitions": "2"})
+    spark = local_session(cores=CORES, memory="4g", app_name="state", settings={"spark.sql.shuffle.partitions": "2"})
     folder = Path(tempfile.mkdtemp())
     figures: dict[str, Any] = {"events": options.events, "batches": options.batches}
     if options.only != "state":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import struct
+import zlib
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +13,11 @@ import test_stateful as bucket_cases
 from enough import Enough
 
 import cepheid
-from cepheid.engine.memory.container import table_of
+from cepheid.engine.memory import parts
+from cepheid.engine.memory.container import compressed, decompressed, reading, table_of
 from cepheid.engine.memory.parts import header
-from cepheid.errors import SnapshotError
+from cepheid.engine.run.allowance import Allowance
+from cepheid.errors import LimitError, SnapshotError
 from cepheid.spark.tasks import pages
 from cepheid.spark.tasks.states import QueryStates
 
@@ -75,19 +79,19 @@ def test_parts_that_are_joined_are_the_state_of_their_keys(name, cases, seed):
         assert pages.whole(part.compiled) is None
         form, count = pages.form_of(part), chance.choice([1, 2, 3, 8, 50])
         sections = part.dump(latest=7)
-        parts = dict(form.cut(sections, lambda keys, count=count: fewer(keys, count), latest=7))
-        assert list(parts) == sorted(parts)
-        assert sum(header(data).keys for data in parts.values()) == part.keys
-        assert {header(data).latest for data in parts.values()} == {7}
-        some = chance.sample(list(parts), chance.randint(0, len(parts)))
-        again, keys, places = form.join([parts[number] for number in some])
+        every = dict(form.cut(sections, lambda keys, count=count: fewer(keys, count), latest=7))
+        assert list(every) == sorted(every)
+        assert sum(header(data).keys for data in every.values()) == part.keys
+        assert {header(data).latest for data in every.values()} == {7}
+        some = chance.sample(list(every), chance.randint(0, len(every)))
+        again, keys, places = form.join([every[number] for number in some])
         assert (fewer(keys, count) == np.array(some, np.int64)[places]).all()
         fresh = part.fresh()
         fresh.load(again | {name: sections[name] for name in form.common}, latest=1 << 60, events=len(sections["seen"][0]) + 60)
         assert fresh.keys == len(keys)
         other = dict(form.cut(fresh.dump(latest=7), lambda keys, count=count: fewer(keys, count), latest=7))
         assert list(other) == sorted(some)
-        assert contents(form.join(list(other.values()))) == contents(form.join([parts[number] for number in other]))
+        assert contents(form.join(list(other.values()))) == contents(form.join([every[number] for number in other]))
         enough.seen["several"] += len(some) > 1
 
 
@@ -115,6 +119,53 @@ def test_a_damaged_part_is_found():
     for length in (0, 5, 20, len(data) - 1):
         with pytest.raises(SnapshotError, match="damaged"):
             form.join([data[:length]])
+
+
+def forged(chance, data):
+    """A part with other numbers, or bytes, under a right checksum."""
+    known = header(data)
+    body = bytearray(decompressed(data[parts._HEADER.size : -4]))
+    if chance.random() < 0.2:
+        for _ in range(chance.randint(1, 4)):
+            body[chance.randrange(len(body))] ^= 1 << chance.randrange(8)
+    else:
+        run = np.ascontiguousarray(np.frombuffer(bytes(body[: 8 * known.words]), np.uint8).reshape(8, -1).T).view("<i8")[:, 0].copy()
+        for _ in range(chance.randint(1, 3)):
+            place = chance.randrange(len(run))
+            value = int(run[place])
+            others = [0, -1, 1, value + 1, value - 1, 2 * value, 1 << 31, 1 << 62, -(1 << 63), int(run[chance.randrange(len(run))])]
+            run[place] = (chance.choice(others) + (1 << 63)) % (1 << 64) - (1 << 63)
+        body[: 8 * known.words] = run.view(np.uint8).reshape(-1, 8).T.tobytes()
+    keys, words = chance.choice([(known.keys, known.words)] * 9 + [(known.keys + 1, known.words), (known.keys, known.words - 1)])
+    sealed = parts._HEADER.pack(parts.VERSION, keys, known.latest, words) + compressed(bytes(body))
+    return sealed + struct.pack("<I", zlib.crc32(sealed))
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_forged_part_is_refused_or_has_a_meaning(name, cases, seed):
+    """Whatever stands in a part under a right checksum: nothing but errors of Cepheid, and no kernel that leaves its arrays."""
+    queries = [cepheid.query(text) for text in QUERIES[name]]
+    enough = Enough(5 * cases, refused=5)
+    for number in enough:
+        chance = random.Random(f"{seed}/{name}/{number}/forged")
+        if number % 20 == 0:
+            part = state_of(queries, events_of(chance))
+            form = pages.form_of(part)
+            sections = part.dump(latest=7)
+            whole = [data for _, data in form.cut(sections, lambda keys: fewer(keys, 4), latest=7)]
+            unit, events, _ = bucket_cases.unit_of(queries, events_of(chance))
+        place = chance.randrange(len(whole))
+        try:
+            fresh = part.fresh()
+            with reading():
+                again, _, _ = form.join([forged(chance, data) if place == at else data for at, data in enumerate(whole)])
+                fresh.load(again | {name: sections[name] for name in form.common}, latest=1 << 60, events=1000)
+            for found in fresh.read(events.cast(unit.travelling), bucket_cases.stateful.steps(events["ts"]), first=1000, now=0):
+                list(found.pieces(Allowance(1 << 20)))
+            fresh.expire(1 << 61)
+            fresh.dump(latest=7)
+        except (SnapshotError, LimitError):
+            enough.seen["refused"] += 1
 
 
 def test_hashes_of_keys_never_change():

@@ -263,7 +263,7 @@ class Form:
             for name, schema in self._schemas.items():
                 (size,) = _BATCH.unpack_from(body, at)
                 at += _BATCH.size
-                batches[name].append(pa.ipc.read_record_batch(pa.py_buffer(body[at : at + size]), schema))
+                batches[name].append(_batch_of(body[at : at + size], schema))
                 at += size
             if at != len(body):
                 raise damaged("a page has bytes after its last table")
@@ -301,6 +301,13 @@ def _batch(table: pa.Table) -> bytes:
     found = table.to_batches()
     batch = found[0] if found else pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in table.schema.types], schema=table.schema)
     return bytes(batch.serialize().to_pybytes())
+
+
+def _batch_of(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    try:
+        return pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+    except EOFError:
+        raise damaged("a table of a page is cut off") from None
 
 
 # ---------------------------------------------------------------------------------------------------- evaluations
