@@ -13,12 +13,13 @@ import test_stateful as bucket_cases
 from enough import Enough
 
 import cepheid
-from cepheid.engine.memory import parts
 from cepheid.engine.memory.container import compressed, decompressed, reading, table_of
-from cepheid.engine.memory.parts import header
+from cepheid.engine.run import parts
 from cepheid.engine.run.allowance import Allowance
+from cepheid.engine.run.parts import header
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.spark.tasks import pages
+from cepheid.spark.tasks.buckets import form_of
 from cepheid.spark.tasks.states import QueryStates
 
 QUERIES = {
@@ -77,7 +78,7 @@ def test_parts_that_are_joined_are_the_state_of_their_keys(name, cases, seed):
         chance = random.Random(f"{seed}/{name}/{number}")
         part = state_of(queries, events_of(chance))
         assert pages.whole(part.compiled) is None
-        form, count = pages.form_of(part), chance.choice([1, 2, 3, 8, 50])
+        form, count = form_of(part.unit), chance.choice([1, 2, 3, 8, 50])
         sections = part.dump(latest=7)
         every = dict(form.cut(sections, lambda keys, count=count: fewer(keys, count), latest=7))
         assert list(every) == sorted(every)
@@ -111,7 +112,7 @@ def test_what_cannot_be_cut_says_why():
 def test_a_damaged_part_is_found():
     """Each byte of a part is under its checksum; and what a forged one says of itself is looked at."""
     part = state_of([cepheid.query(QUERIES["match graph"][0])], events_of(random.Random(3)))
-    form = pages.form_of(part)
+    form = form_of(part.unit)
     (data,) = dict(form.cut(part.dump(latest=7), lambda keys: np.zeros(len(keys), np.int64), latest=7)).values()
     for place in range(len(data)):
         with pytest.raises(SnapshotError, match="damaged"):
@@ -150,7 +151,7 @@ def test_a_forged_part_is_refused_or_has_a_meaning(name, cases, seed):
         chance = random.Random(f"{seed}/{name}/{number}/forged")
         if number % 20 == 0:
             part = state_of(queries, events_of(chance))
-            form = pages.form_of(part)
+            form = form_of(part.unit)
             sections = part.dump(latest=7)
             whole = [data for _, data in form.cut(sections, lambda keys: fewer(keys, 4), latest=7)]
             unit, events, _ = bucket_cases.unit_of(queries, events_of(chance))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from cepheid.spark.tasks.buckets import Bucket
+from cepheid.spark.tasks.buckets import Bucket, form_of
 
 
 class Stored(bytes):
@@ -47,7 +47,8 @@ class Paged(Bucket):
     page_keys: int | None = 1
 
     def __init__(self, unit):
-        super().__init__(dataclasses.replace(unit, page_keys=self.page_keys), Pages())
+        unit = dataclasses.replace(unit, page_keys=self.page_keys)
+        super().__init__(unit, Pages(), form_of(unit))
 
     def dump(self):
         data = Stored(super().dump())

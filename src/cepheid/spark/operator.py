@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle
 
+    from cepheid.engine.run.parts import Form
     from cepheid.spark.tasks.buckets import Bucket
     from cepheid.spark.tasks.unit import Unit
 
@@ -89,6 +90,13 @@ class BucketProcessor(StatefulProcessor):
 
         return Unit(**self.packed)
 
+    @cached_property
+    def form(self) -> Form | None:
+        """How the keys of a bucket are cut into pages; None: they are not."""
+        from cepheid.spark.tasks.buckets import form_of
+
+        return form_of(self.unit)
+
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
         """The events of a micro-batch."""
         from cepheid.engine.memory.container import table_of
@@ -118,7 +126,7 @@ class BucketProcessor(StatefulProcessor):
     def _step(self, tables: list[pa.Table], timers: Any, expired: int | None) -> Iterator[Row]:
         from cepheid.spark.tasks.buckets import Bucket
 
-        bucket = Bucket(self.unit, self.pages)
+        bucket = Bucket(self.unit, self.pages, self.form)
         stored = self.state.get()
         if stored is not None:
             bucket.load(bytes(stored[0]))

@@ -28,11 +28,13 @@ from cepheid.engine.letters.values import one_chunk
 from cepheid.engine.memory import container
 from cepheid.engine.memory.process import CHOOSE, process_memory
 from cepheid.engine.run.allowance import Allowance
+from cepheid.engine.run.parts import Form
 from cepheid.errors import InputError, LimitError, SnapshotError
+from cepheid.spark.tasks import shared
 from cepheid.spark.tasks.bounds import LAST_TIME, YEARS
 from cepheid.spark.tasks.layers import LAYERED, LayeredState
 from cepheid.spark.tasks.packing import blobs, steps
-from cepheid.spark.tasks.pages import Pages
+from cepheid.spark.tasks.pages import Pages, whole
 from cepheid.spark.tasks.renewal import handed_over
 from cepheid.spark.tasks.rows import piece_rows
 from cepheid.spark.tasks.states import QueryStates
@@ -87,15 +89,24 @@ class Visit:
     deadline: int | None = None
 
 
+def form_of(unit: Unit) -> Form | None:
+    """How the state of the queries of a unit is cut by keys; None where it is not. It takes milliseconds, once for all buckets."""
+    if unit.page_keys == 0 or whole(unit.compiled) is not None:
+        return None
+    part = QueryStates(unit, range(len(unit.compiled)))
+    lags = part.lags
+    return Form(part.partitions.schema, part.states, shared.groups(part.states), lags.schema if lags.lags else None)
+
+
 class Bucket:
     """The run state of all queries of a `Unit` over the keys of one bucket.
 
-    store: of the pages that its keys may be in (see `pages`); None: there are none.
+    store, form: of the pages that its keys may be in, and how they are cut (`form_of`); None: there are none.
     """
 
-    def __init__(self, unit: Unit, store: Store | None = None) -> None:
+    def __init__(self, unit: Unit, store: Store | None = None, form: Form | None = None) -> None:
         self.unit = unit
-        self.store = store
+        self.store, self.form = store, form
         self.tasks, self.compiled, self.views = unit.unpacked, unit.compiled, unit.views
         self.schema, self.output = unit.travelling, unit.row
         self.order = ReorderBuffer(self.schema, None, ties=unit.ties)
@@ -113,7 +124,7 @@ class Bucket:
 
     def _pages(self) -> Pages | None:
         """The pages that the keys may be in; None where they cannot."""
-        part, form = self.parts[0], None if self.store is None or self.unit.page_keys == 0 else self.unit.form
+        part, form = self.parts[0], self.form
         if self.store is None or form is None or not isinstance(part, QueryStates):
             return None
         return Pages(part, form, self.store, forced=self.unit.page_keys)

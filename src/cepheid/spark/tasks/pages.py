@@ -25,25 +25,26 @@ from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.payload import decoded
 from cepheid.engine.letters.values import one_chunk
 from cepheid.engine.memory import container
-from cepheid.engine.memory.parts import Form, header, obstacle
-from cepheid.spark.tasks import shared
+from cepheid.engine.run.parts import header, obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
+    from cepheid.engine.run.parts import Form
     from cepheid.spark.tasks.states import QueryStates
 
 PAGE_KEYS = 8
 """Keys of a page, about. Fewer would be mostly header; with more, more is written that has not changed."""
 
-KEY_COST, PAGE_COST, CHANGE_COST = 4, 600, 400
-"""Microseconds that a visit of a whole bucket takes for each key, that it takes for each page it touches, and that a page takes when the form
-changes."""
+KEY_COST, PAGE_COST, CHANGE_COST = 8, 400, 350
+"""Microseconds of a core that a visit of a whole bucket takes for each key, that it takes for each page it touches, and that a page takes when the
+form changes, in Python and the JVM: as `bench_spark_state.py` measures them, from the times of micro-batches that differ in one of these numbers
+alone (8 to 15, 380, 350; of a page, 160 are the write and 450 the read where the machine is busy)."""
 
-FEW_KEYS = 256
-"""Keys up to which nobody asks: the whole costs less than two pages."""
+FEW_KEYS = 100
+"""Keys up to which nobody asks: the whole costs about two pages."""
 
 SWEPT = 64
 """Pages that the hand looks at in a visit at most, beside twice those that are touched."""
@@ -248,12 +249,6 @@ class Pages:
         self.hand = container.number_in(numbers, "hand", most=self.count)
         self.swept = container.time_in(numbers, "swept")
         self._common = {name: sections[name] for name in self.form.common}
-
-
-def form_of(part: QueryStates) -> Form:
-    """How the states of some queries, of which each can be cut, are cut."""
-    lags = part.lags
-    return Form(part.partitions.schema, part.states, shared.groups(part.states), lags.schema if lags.lags else None)
 
 
 def whole(compiled: Iterable[Compiled]) -> str | None:

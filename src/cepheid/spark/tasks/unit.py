@@ -19,7 +19,6 @@ from cepheid.spark.tasks.worker import Task, compiled_here
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cepheid.engine.memory.parts import Form
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.spark.tasks.rows import View
 
@@ -77,15 +76,6 @@ class Unit:
     def views(self) -> tuple[View, ...]:
         """How each query shows its matches."""
         return tuple(task.view(compiled, self.travelling) for task, compiled in zip(self.unpacked, self.compiled, strict=True))
-
-    @cached_property
-    def form(self) -> Form | None:
-        """How the state of the queries is cut by keys; None where it is not."""
-        # In here: for most that need to know a unit this is too much.
-        from cepheid.spark.tasks.pages import form_of, whole
-        from cepheid.spark.tasks.states import QueryStates
-
-        return None if whole(self.compiled) is not None else form_of(QueryStates(self, range(len(self.compiled))))
 
     @cached_property
     def fingerprint(self) -> bytes:
