@@ -212,7 +212,7 @@ class Queries(Mapping[str, Query]):
         first = next(iter(compiled.values())).source
         recognizer = QueriesRecognizer(compiled, first, lateness=lateness, order=columns_of("order", order), **options)
         if snapshot is not None:
-            recognizer.restore(snapshot)
+            recognizer.continued(snapshot)
         return recognizer
 
     def on(self, **options: Any) -> Recognition:

@@ -379,7 +379,7 @@ class Query:
         options: dict[str, Any] = {"null_keys": null_keys, "variant": engine, "max_bytes": check_max_bytes(max_bytes)}
         recognizer = Recognizer(compiled, lateness=lateness, order=columns_of("order", order), **options)
         if snapshot is not None:
-            recognizer.restore(snapshot)
+            recognizer.continued(snapshot)
         return recognizer
 
     def on(

@@ -2,14 +2,14 @@
 
 import pyarrow as pa
 
-from cepheid.engine.letters.encoded import Texts
+from cepheid.engine.letters.encoded import Texts, travelling
 from cepheid.spark.tasks.worker import value_column
 
 
 def names_of(compiled):
     """The names, for each program: `Task.values`."""
     travel = compiled.valued and not compiled.lags and not compiled.positional
-    return tuple(tuple(map(value_column, program.values)) for program in compiled.programs) if travel else ()
+    return tuple(tuple(map(value_column, travelling(program.values))) for program in compiled.programs) if travel else ()
 
 
 def columns_of(compiled, events):

@@ -389,12 +389,16 @@ class Intake(ABC, Generic[Answer_co]):
         Raises SnapshotError for damaged bytes, and for a snapshot of another query, schema, lateness or format version; then nothing changes.
         O(state).
         """
-        sections = container.unpack(data, fingerprint=self._fingerprint(), other=self._identity.other)
-        fresh = self._fresh()
-        with container.reading():
-            fresh.load(sections)
+        fresh = self._fresh().continued(data)
         with self._use.alone():
             self.__dict__ |= {name: value for name, value in fresh.__dict__.items() if name != "_use"}
+        return self
+
+    def continued(self, data: bytes) -> Self:
+        """Go on, fresh, from a snapshot; returns the recognizer itself, which is of no use where this raises, as `restore` does. O(state)."""
+        sections = container.unpack(data, fingerprint=self._fingerprint(), other=self._identity.other)
+        with container.reading():
+            self.load(sections)
         return self
 
     def load(self, sections: dict[str, Any]) -> None:

@@ -300,9 +300,11 @@ def _steps(regions: Regions, macro: Macro) -> Iterator[Step]:
     effects = [(move.source, move.target, move.label, move.writes, move.requires & run, move.forbids & run) for move in moves]
     asking = [dataclasses.replace(move, requires=move.requires & ~run, forbids=move.forbids & ~run) for move in moves]
     letters = (requires for requires, _ in cubes(asking, regions.automaton.alphabet, effects=effects))
-    for number, requires in enumerate(letters if regions.shared else dict.fromkeys(move.requires for move in asking)):
-        if number == MOST_COMBINED and regions.shared:
-            raise _TooMuchError
+    # PERF: a letter is much cheaper than what is done at it.
+    combined = list(itertools.islice(letters, MOST_COMBINED + 1)) if regions.shared else []
+    if len(combined) > MOST_COMBINED:
+        raise _TooMuchError
+    for requires in combined or dict.fromkeys(move.requires for move in asking):
         step = regions.step(macro, requires)
         yield step if macro is not regions.initial else dataclasses.replace(step, unmarked=None)
 
