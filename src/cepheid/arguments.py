@@ -15,6 +15,7 @@ from cepheid.engine.run.batch import ordered
 from cepheid.engine.run.batches import END, pieces_of
 from cepheid.errors import InputError, NotSupportedError, SetupError, check_choice
 from cepheid.kernel import VARIANTS, available
+from cepheid.language import syntax
 from cepheid.language.limits import MAX_COUNT
 from cepheid.records import record
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from cepheid.engine.input.sources import Source
     from cepheid.engine.memory.pools import Array
-    from cepheid.language import syntax
+    from cepheid.schema import EventSchema
 
 ENGINES = ("compiled", "python", "checked", "reference")
 """What `engine=` may be: variants of the kernel (see `cepheid.kernel.VARIANTS`), or the definition itself."""
@@ -93,6 +94,7 @@ def asked_of(
         raise NotSupportedError("the reference gives all matches, it has no sample=", help="leave engine= or sample= out")
     at_once = sort or bool(order) or engine == "reference"
     source = source_of(events, tree, type=type, time=time, sort=sort, order=order, at_once=at_once)
+    check_shown(tree, source.schema)
     if is_streams(events):
         order = ()  # the streams are merged in that order
     if until is None or (isinstance(until, str) and until == END):
@@ -102,6 +104,12 @@ def asked_of(
     if isinstance(complete, int):
         source = up_to(source, complete)
     return CheckedArguments(source, complete, engine, sort, null_keys, order)
+
+
+def check_shown(tree: syntax.Query, schema: EventSchema) -> None:
+    """Raise SchemaError for a query that shows whole events, of which a column cannot be read."""
+    if tree.targets is None or all(isinstance(target.expression, syntax.Word) for target in tree.targets):
+        schema.check_readable(schema.unreadable, "SELECT shows whole events: df.drop(..) leaves out what nobody needs, or name measures")
 
 
 def check_names(**names: object) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.arguments import ENGINES, asked_of, check_engine, columns_of
+from cepheid.arguments import ENGINES, asked_of, check_engine, check_shown, columns_of
 from cepheid.engine.evaluations.progress import telling
 from cepheid.engine.input.columns import is_streams
 from cepheid.engine.input.named_types import NamedTypes, counts_of
@@ -28,6 +28,7 @@ from cepheid.engine.run.batches import END, decided
 from cepheid.engine.run.queries import ByName, QueriesRecognizer, QueryMatches
 from cepheid.errors import CepheidError, InputError, check_choice
 from cepheid.query import Query, query
+from cepheid.schema import with_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -138,7 +139,8 @@ class Queries(Mapping[str, Query]):
             found = {}
             for names, asked in self._asked(events, **options):
                 # Of one table each query says itself what the type of its events is; merged streams have a column for it.
-                schema = asked.source.schema if several else pa.schema(list(asked.source.schema.attributes.items()))
+                own = asked.source.schema
+                schema = own if several else with_unreadable(pa.schema(list(own.attributes.items())), own.unreadable)
                 found |= self._whole(self._compiled(schema, names, type=type, time=time), asked, allowance, progress)
         matches = {name: found[name] for name in self._queries}
         return ByName(matches, {name: [QueryMatches(own)] for name, own in matches.items() if len(own)})
@@ -156,7 +158,11 @@ class Queries(Mapping[str, Query]):
             same = (each.tree.streams, used_types(each.tree)) if is_streams(events) else None
             groups.setdefault(same, []).append(name)
         for names in groups.values():
-            yield names, asked_of(self._queries[names[0]].tree, events, **options)
+            asked = asked_of(self._queries[names[0]].tree, events, **options)
+            for name in names[1:]:
+                with _named(name):
+                    check_shown(self._queries[name].tree, asked.source.schema)
+            yield names, asked
 
     def _whole(
         self, compiled: Mapping[str, Compiled], asked: CheckedArguments, allowance: Allowance, progress: Callable[[int, int], None] | None

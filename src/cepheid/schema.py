@@ -5,6 +5,8 @@ Comes in: an Arrow schema (or several, one per stream). Goes out: an `EventSchem
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -15,13 +17,16 @@ from cepheid.errors import SchemaError, did_you_mean, quoted
 from cepheid.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 STREAM_COLUMN = "$stream"
 """The type column that is added where events have none of their own: to several streams, and where EVENT definitions add types to one."""
 
 DEFAULT_TIME = "ts"
 DEFAULT_TYPE = "type"
+
+UNREADABLE = b"cepheid.unreadable"
+"""Metadata of an Arrow schema: the columns of its source that Arrow cannot show, as JSON: {name: [what it is, what to write]}."""
 
 
 @record(slots=False)
@@ -34,6 +39,8 @@ class EventSchema:
     types: for each known event type the names of its attributes; None when the types are only known as values of `type_column`.
     time_column: the column of event time, or None: then time windows and gaps are errors.
     made: for each event type that an EVENT definition makes the names of its attributes.
+    unreadable: the columns of the input that are no attributes, for Arrow cannot show them: by name what it is and what to write, for errors where
+    a query reads one.
     """
 
     attributes: Mapping[str, pa.DataType]
@@ -42,10 +49,12 @@ class EventSchema:
     types: Mapping[str, frozenset[str]] | None = None
     time_column: str | None = None
     made: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    unreadable: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
         object.__setattr__(self, "made", MappingProxyType(dict(self.made)))
+        object.__setattr__(self, "unreadable", MappingProxyType(dict(self.unreadable)))
         if self.types is not None:
             object.__setattr__(self, "types", MappingProxyType(dict(self.types)))
 
@@ -66,6 +75,24 @@ class EventSchema:
         if event_type is None or self.types is None:
             return frozenset(self.attributes)
         return self.types.get(event_type, frozenset())
+
+    def check_readable(self, names: Iterable[str], *more: str) -> None:
+        """Raise SchemaError for the first of these columns that Arrow cannot show; more: further ways out."""
+        for name in names:
+            if name in self.unreadable:
+                fact, help_ = self.unreadable[name]
+                raise SchemaError(fact, help=(help_, *more))
+
+
+def with_unreadable(arrow: pa.Schema, unreadable: Mapping[str, tuple[str, str]]) -> pa.Schema:
+    """An Arrow schema that says which columns of its source it lacks, see `UNREADABLE`."""
+    return arrow.with_metadata({UNREADABLE: json.dumps(dict(unreadable))}) if unreadable else arrow
+
+
+def unreadable_of(arrow: pa.Schema) -> dict[str, tuple[str, str]]:
+    """What `with_unreadable` has said."""
+    said = (arrow.metadata or {}).get(UNREADABLE)
+    return {} if said is None else {name: (fact, help_) for name, (fact, help_) in json.loads(said).items()}
 
 
 NANOSECONDS = MappingProxyType({"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1})
@@ -114,11 +141,12 @@ def schema_of(
     names = list(arrow.names)
     check_doubles("the input", names)
     attributes = {name: arrow.field(name).type for name in names}
-    time_column = _column(attributes, time, DEFAULT_TIME, what="time")
+    known = EventSchema(attributes, unreadable=unreadable_of(arrow))
+    time_column = _column(known, time, DEFAULT_TIME, what="time")
     if time_column is not None:
         time_unit(attributes[time_column], time_column)
     stream = streams[0] if len(streams) == 1 and used == {streams[0]} else None
-    type_column = None if stream is not None and type is None else _column(attributes, type, DEFAULT_TYPE, what="type")
+    type_column = None if stream is not None and type is None else _column(known, type, DEFAULT_TYPE, what="type")
     if type_column is not None and not can_be_type(attributes[type_column]):
         raise SchemaError(
             f"the type column `{type_column}` is {attributes[type_column]}, not text", help="cast it, or name another column with type="
@@ -136,8 +164,9 @@ def schema_of(
                     *([f"if all events are of the type `{one}`, write FROM {one} in the query"] if len(used) == 1 else []),
                 ),
             )
-        return EventSchema(attributes, stream=stream, time_column=time_column, types=None if stream is None else {stream: frozenset(names)})
-    return EventSchema(attributes, type_column=type_column, time_column=time_column)
+        types = None if stream is None else {stream: frozenset(names)}
+        return dataclasses.replace(known, stream=stream, time_column=time_column, types=types)
+    return dataclasses.replace(known, type_column=type_column, time_column=time_column)
 
 
 def check_doubles(owner: str, names: Sequence[str]) -> None:
@@ -147,7 +176,9 @@ def check_doubles(owner: str, names: Sequence[str]) -> None:
         raise SchemaError(f"{owner} has more than one column named {quoted(double)}", help="rename all but one")
 
 
-def _column(attributes: Mapping[str, pa.DataType], given: str | None, default: str, *, what: str) -> str | None:
+def _column(schema: EventSchema, given: str | None, default: str, *, what: str) -> str | None:
+    attributes = schema.attributes
+    schema.check_readable([default if given is None else given])
     if given is None:
         return default if default in attributes else None
     if given not in attributes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -31,7 +32,9 @@ def test_names_are_unique():
 
 @pytest.mark.parametrize("hint", [*HINTS, *GENERAL_HINTS], ids=lambda hint: hint.help[:40])
 def test_every_hint_has_a_case(hint):
-    assert f"help: {hint.help}" in MESSAGES
+    # What a place has matched stands in a help for its `<name>`.
+    parts = map(re.escape, re.split(r"<\w+>", hint.help))
+    assert re.search("help: " + ".+?".join(parts), MESSAGES)
 
 
 @pytest.mark.parametrize("phrase", sorted({phrase for phrase, _, _ in PHRASES}))

@@ -30,13 +30,39 @@ class Failure:
 
 @record
 class Hint:
-    """A help line and where it applies."""
+    """A help line and where it applies; `<name>` in it is what the group of that name has matched there."""
 
     help: str
     at: re.Pattern[str]
     before: re.Pattern[str]
     accepts: frozenset[str]
     refuses: frozenset[str]
+
+
+def _key_column(key: str, *, arrow: str, event: str, spark: str) -> str:
+    """The help where a key is computed: how its column is added to a table, to dicts and to a DataFrame of Spark."""
+    return (
+        f"a key is a column, add it before the run: events.append_column('{key}', {arrow}) of Arrow, {{**event, '{key}': {event}}} for dicts,"
+        f" df.withColumn('{key}', {spark}) on Spark; then PARTITION BY {key}"
+    )
+
+
+def field_key(column: str, field: str) -> str:
+    """The help where a field of a struct is to be a key."""
+    arrow = f"pc.struct_field(events['{column}'], '{field}')"
+    return _key_column(field, arrow=arrow, event=f"event['{column}']['{field}']", spark=f"F.col('{column}.{field}')")
+
+
+def element_key(column: str, place: str) -> str:
+    """The help where an element of a list is to be a key; place: its place, from 0."""
+    arrow, spark = f"pc.list_element(events['{column}'], {place})", f"F.get('{column}', {place})"
+    return _key_column("key", arrow=arrow, event=f"event['{column}'][{place}]", spark=spark)
+
+
+def entry_key(column: str, entry: str) -> str:
+    """The help where a value of a map is to be a key; entry: the entry's key, as it is written."""
+    arrow, spark = f"pc.map_lookup(events['{column}'], {entry}, 'first')", f"F.try_element_at('{column}', F.lit({entry}))"
+    return _key_column("key", arrow=arrow, event=f"event['{column}'].get({entry})", spark=spark)
 
 
 NEAR = 200
@@ -53,10 +79,14 @@ def _hint(help_line: str, *, at: str = "", before: str = "", accepts: str = "", 
     )
 
 
+_PLAIN = r"[^\W\d]\w*"
 _NAME = r"(?:[^\W\d]\w*|`[^`]+`)"
 _UNIT = "(?:" + "|".join(sorted(UNITS, key=len, reverse=True)) + r")\b"
 _PARAMETER = rf":{_NAME}"
 _STRATEGY = "(?:" + "|".join(sorted(STRATEGIES, key=len, reverse=True)) + r")\b"
+_KEY = rf"\bPARTITION\s+BY\b(?:[^;]*,)?\s*\[?\s*(?P<column>{_PLAIN})"
+"""A key behind PARTITION BY."""
+
 _CLAUSE = "FILTER, WITHIN, UNLESS and NOT FOLLOWED BY bind loosest"
 _IN_PATTERN = "SEMICOLON THEN"
 _NOT_PLACES = "write p ; NOT n ; q (no n between), p UNLESS n (no n inside p), or p NOT FOLLOWED BY n FOR 10m (no n afterwards)"
@@ -153,8 +183,7 @@ HINTS: tuple[Hint, ...] = (
         before=r"WITHIN\s+[0-9.]+",
     ),
     _hint(
-        "a key is a column, add it before the run: events.append_column('key', pc.utf8_lower(events['k'])) of Arrow, {**event, 'key':"
-        " event['k'].lower()} for dicts, df.withColumn('key', F.lower('k')) on Spark; then PARTITION BY key",
+        _key_column("key", arrow="pc.utf8_lower(events['k'])", event="event['k'].lower()", spark="F.lower('k')"),
         at=r"[-+/%*(]",
         before=rf"\bPARTITION\s+BY\b[^;]*{_NAME}",
         accepts="LIMIT",
@@ -285,6 +314,18 @@ HINTS: tuple[Hint, ...] = (
         accepts=_IN_PATTERN,
     ),
     _hint(
+        "every event has the attributes of the key: write them without a variable, PARTITION BY <field>",
+        at=rf"\.(?P<field>{_PLAIN})(?![\w.])",
+        before=rf"\bAS\s+(?P<column>{_PLAIN})\b[\s\S]*\bPARTITION\s+BY\b(?:[^;]*,)?\s*\[?\s*(?P=column)",
+    ),
+    _hint(
+        field_key("<column>", "<field>") + "; if `<column>` is a variable, leave it out",
+        at=rf"\.(?P<field>{_PLAIN})(?![\w.])",
+        before=_KEY,
+    ),
+    _hint(element_key("<column>", "<place>"), at=r"\[\s*(?P<place>[0-9]+)\s*\]", before=_KEY),
+    _hint(entry_key("<column>", "<entry>"), at=r"\[\s*(?P<entry>'[^']*')\s*\]", before=_KEY),
+    _hint(
         "every event has the attributes of the key: write them without a variable; a field of a struct needs a column of its own",
         at=r"\.",
         before=rf"\bBY\b(?:[^;]*,)?\s*{_NAME}",
@@ -385,14 +426,19 @@ def hint(failure: Failure) -> tuple[str, ...]:
 
 def _first(hints: tuple[Hint, ...], failure: Failure, before: str) -> tuple[str, ...]:
     for candidate in hints:
-        if (
-            candidate.accepts <= failure.accepted
-            and not candidate.refuses & failure.accepted
-            and candidate.at.match(failure.text, failure.position) is not None
-            and candidate.before.search(before) is not None
-        ):
-            return (candidate.help,)
+        if not candidate.accepts <= failure.accepted or candidate.refuses & failure.accepted:
+            continue
+        here, there = candidate.at.match(failure.text, failure.position), candidate.before.search(before)
+        if here is not None and there is not None:
+            return (_filled(candidate.help, {**there.groupdict(), **here.groupdict()}),)
     return ()
+
+
+def _filled(help_line: str, named: dict[str, str | None]) -> str:
+    """A help with what its place has matched."""
+    for name, matched in named.items():
+        help_line = help_line.replace(f"<{name}>", matched or "")
+    return help_line
 
 
 _COUNTED = re.compile(r"[0-9]\s*\Z")

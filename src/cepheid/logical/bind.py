@@ -10,8 +10,11 @@ import dataclasses
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from cepheid.errors import BindError, quoted
 from cepheid.language import syntax
+from cepheid.language.hints import element_key, entry_key, field_key
 from cepheid.language.limits import MAX_COUNT, check_size
 from cepheid.language.syntax import Consumption, Strategy, TimeModel
 from cepheid.logical import measures, parameters, plan
@@ -209,15 +212,27 @@ def _check_partition(context: Context, query: syntax.Query, pattern: Pattern) ->
         if name in query.partition_by[:number]:
             raise context.error(f"`{name}` is twice in PARTITION BY", place, "leave one out")
         missing = [kind for kind in used if name not in context.schema.attributes_of(kind)]
+        if missing and name in context.schema.unreadable:
+            fact, way_out = context.schema.unreadable[name]
+            raise context.error(fact, place, way_out)
         if missing:
             owner = "the events have" if missing[0] is None or name not in context.schema.attributes else f"event type `{missing[0]}` has"
             help_ = suggestion(name, context.schema.attributes_of(missing[0]), what="there are")
             raise context.error(f"{owner} no attribute `{name}` to partition by", place, *help_)
         kind = context.schema.attributes[name]
         if canonical(kind) is None:
-            raise context.error(
-                f"`{name}` is {kind}, which cannot be a partition key", place, "partition by a field of it in a column of its own"
-            )
+            raise context.error(f"`{name}` is {kind}, which cannot be a partition key", place, _key_inside(name, kind))
+
+
+def _key_inside(name: str, kind: pa.DataType) -> str:
+    """The help where a value that has others inside is to be a key: how one of these is made one."""
+    if pa.types.is_map(kind):
+        return entry_key(name, "'a'" if pa.types.is_string(kind.key_type) else "1")
+    if pa.types.is_struct(kind):
+        field = next((each.name for each in kind if canonical(each.type) is not None), None)
+        return "partition by a field of it in a column of its own" if field is None else field_key(name, field)
+    listed = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return element_key(name, "0") if listed else "partition by what is in it, in a column of its own"
 
 
 def _event_types(pattern: Pattern) -> set[str | None]:

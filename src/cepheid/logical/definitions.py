@@ -208,6 +208,8 @@ def _with_events(context: Context, schema: EventSchema, definition: syntax.Defin
         if name in (schema.type_column, schema.time_column):
             what = "type" if name == schema.type_column else "time, which is that of its last event"
             raise context.error(f"`{name}` is the column of the {what}", place, "give the attribute another name")
+        if name in schema.unreadable:
+            raise context.error(f"{schema.unreadable[name][0]}, and other events have it", place, "give the attribute another name")
         known = attributes.get(name)
         if known is not None and canonical(known) != canonical(measure.type):
             raise context.error(

@@ -140,7 +140,8 @@ class ExpressionBinder:
         return self.field(node.variable, node.path, node.span, supplier, previous=node.previous, places=dict(node.places).get("path", ()))
 
     def _local_path(self, node: syntax.Attribute, local: Local) -> Expression:
-        if not node.previous and node.variable in self.context.schema.attributes:
+        schema = self.context.schema
+        if not node.previous and (node.variable in schema.attributes or node.variable in schema.unreadable):
             places = tuple(place for _, found in node.places for place in found)
             return self.field(local.variable, (node.variable, *node.path), node.span, local.supplier, places=places)
         raise self._not_local(".".join((node.variable, *node.path)), node.span, local)

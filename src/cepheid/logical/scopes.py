@@ -176,6 +176,9 @@ def attribute(
     known = frozenset().union(*map(context.schema.attributes_of, types))
     name, *fields = path
     if name not in known:
+        if name in context.schema.unreadable and not all(kind in context.schema.made for kind in types):
+            fact, help_ = context.schema.unreadable[name]
+            raise context.error(fact, places[0], help_)
         raise context.error(f"unknown attribute `{name}` of {holder}", places[0], *_attributes(context, name, known, types))
     kind = context.schema.attributes[name]
     for field, place in zip(fields, places[1:], strict=True):

@@ -16,6 +16,7 @@ from cepheid.engine.input.columns import is_streams
 from cepheid.engine.input.read import events_of
 from cepheid.engine.run.batch import ordered
 from cepheid.errors import CepheidError, SetupError
+from cepheid.play import limits
 from cepheid.play.answers import matches_in
 from cepheid.play.inputs import ShownEvents
 from cepheid.play.limits import check_events
@@ -129,8 +130,8 @@ def held_of(query: Query, events: object, how: Mapping[str, Any]) -> Held:
 
 
 def _table(events: object, *, stream: str | None, time: str | None) -> pa.Table:
-    """The events as one table; of a reader no more is read than may be shown."""
-    found = events_of(events, stream=stream, time=time)
+    """The events as one table; of a reader, and of a DataFrame of Spark, no more is read than may be shown."""
+    found = events_of(events, stream=stream, time=time, most=limits.MAX_EVENTS)
     if isinstance(found, pa.Table):
         return found
     pieces, count = [], 0

@@ -82,6 +82,7 @@ class Plan:
 
     def check(self) -> None:
         """Raise SchemaError for options that name no column, keys that cannot be shuffled by, and output columns of one name."""
+        self._check_readable()
         options = (
             ("order", self.options.order, self.source.names),
             ("columns", self.options.columns or (), (*self.source.names, *self.attributes)),
@@ -120,6 +121,17 @@ class Plan:
                 help="leave columns= out: only what is read is sent",
             )
         self._check_names()
+
+    def _check_readable(self) -> None:
+        """Raise SchemaError for a column that Arrow cannot show, and that an option names or the output would have."""
+        schema = self.source.schema
+        schema.check_readable((*self.options.order, *(self.options.columns or ())))
+        if self.options.columns is None and not self.compiled.layout.measures:
+            schema.check_readable(
+                schema.unreadable, "or name the attributes that the events of the output are to have: columns=[..]", "or df.drop(..) before"
+            )
+        if self.options.late:
+            schema.check_readable(schema.unreadable, "late=True gives whole events: or df.drop(..) before")
 
     def _check_definitions(self) -> None:
         """Raise NotSupportedError for a definition of which a match depends on events of other keys of the query, where the query sees it."""

@@ -19,7 +19,7 @@ from cepheid.schema import STREAM_COLUMN
 from cepheid.spark.batch import Plan
 from cepheid.spark.columns import arrow_type, is_binary_text
 from cepheid.spark.recognition import on
-from cepheid.spark.source import SparkSource, arrow_bytes, event_schema
+from cepheid.spark.source import SparkSource, arrow_bytes, arrow_schema, event_schema
 from cepheid.spark.tasks.absences import FOREVER
 from cepheid.spark.tasks.row_values import to_arrow
 from cepheid.spark.tasks.tables import CallReading
@@ -90,6 +90,7 @@ def plan_of(query: Query, options: Options, fields: spark_types.StructType, *, c
         raise InputError(
             "type= is an expression, and a table function reads columns", help="name a column, or compute one in the call: TABLE(SELECT ..)"
         )
+    arrow_schema(fields)  # whole rows come to a function
     schema = event_schema(fields, query.tree, type=options.type, time=options.time)
     names = {each.name: f"c{index}" for index, each in enumerate(fields)}
     source = Described(names, schema, {each.name: each.dataType for each in fields})

@@ -18,7 +18,17 @@ from cepheid.engine.input.column_types import common_type
 from cepheid.engine.input.sources import no_common_time, used_types
 from cepheid.errors import InputError, SchemaError, did_you_mean, quoted
 from cepheid.records import record
-from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, STREAM_COLUMN, EventSchema, can_be_type, check_doubles, schema_of
+from cepheid.schema import (
+    DEFAULT_TIME,
+    DEFAULT_TYPE,
+    STREAM_COLUMN,
+    EventSchema,
+    can_be_type,
+    check_doubles,
+    schema_of,
+    unreadable_of,
+    with_unreadable,
+)
 from cepheid.spark.columns import arrow_type, column_named, spark_type
 
 if TYPE_CHECKING:
@@ -55,12 +65,39 @@ class SparkSource:
 
 def arrow_schema(fields: spark_types.StructType) -> pa.Schema:
     """The schema of a DataFrame as Arrow shows it; raises SchemaError for types that Spark has no Arrow form of."""
-    kinds = [(field.name, arrow_type(field.dataType)) for field in fields.fields]
-    for name, kind in kinds:
-        if kind is None:
-            shown = fields[name].dataType.simpleString()
-            raise SchemaError(f"the column `{name}` is {shown}, which Spark cannot pass to Python", help="cast it, or drop it before")
-    return pa.schema(kinds)
+    found = readable_schema(fields)
+    for fact, help_ in unreadable_of(found).values():
+        raise SchemaError(fact, help=(help_, "or drop it before"))
+    return found
+
+
+def readable_schema(fields: spark_types.StructType) -> pa.Schema:
+    """The columns of a DataFrame that Arrow can show; `unreadable_of` has the others, which are no error where nothing reads them."""
+    kinds = {field.name: arrow_type(field.dataType) for field in fields}
+    unreadable = {field.name: _unreadable(field.name, field.dataType) for field in fields if kinds[field.name] is None}
+    readable = pa.schema([(field.name, arrow_type(field.dataType)) for field in fields if field.name not in unreadable])
+    return with_unreadable(readable, unreadable)
+
+
+def _unreadable(name: str, kind: spark_types.DataType) -> tuple[str, str]:
+    """What a column is that Arrow cannot show, and what makes one of it that can be read."""
+    plain = name if name.isidentifier() else "`" + name.replace("`", "``") + "`"
+    ways = {
+        "variant": f"F.variant_get({plain!r}, '$.path', 'double') for one value of it, or F.to_json({plain!r}) for all of it as text",
+        "interval": f"F.col({plain!r}).cast('string')",
+    }
+    if isinstance(kind, spark_types.StructType):
+        inner = next((field.name for field in kind if arrow_type(field.dataType) is not None), None)
+        nested = "" if inner is None else f"F.col({f'{plain}.{inner}'!r}) for one field of it, or "
+        way = f"{nested}F.to_json({plain!r}) for all of it as text"
+    elif isinstance(kind, spark_types.ArrayType | spark_types.MapType):
+        way = f"F.to_json({plain!r}) for all of it as text"
+    else:
+        way = ways.get(kind.typeName(), ways["interval"])
+    return (
+        f"the column `{name}` is {kind.simpleString()}, which Spark cannot pass to Python",
+        f"cast it before: df.withColumn({name!r}, ..) with {way}",
+    )
 
 
 def arrow_bytes(fields: spark_types.StructType) -> bytes:
@@ -81,15 +118,14 @@ def source_of(frame: DataFrame, tree: Tree, *, type: str | Column | None, time: 
     if isinstance(type, Column):
         frame = frame.select("*", type.cast("string").alias(STREAM_COLUMN))
         typed = STREAM_COLUMN
-    arrow = arrow_schema(frame.schema)
-    schema = schema_of(arrow, type=typed, time=time, streams=tree.streams, used=used_types(tree))
+    schema = schema_of(readable_schema(frame.schema), type=typed, time=time, streams=tree.streams, used=used_types(tree))
     return _plainly_named(frame, schema)
 
 
 def event_schema(described: DataFrame | spark_types.StructType, tree: Tree, *, type: str | None, time: str | None) -> EventSchema:  # noqa: A002
     """What binding knows of a DataFrame, or of its schema (merged streams: of the DataFrame). Raises SchemaError."""
     if isinstance(described, spark_types.StructType):
-        return schema_of(arrow_schema(described), type=type, time=time, streams=tree.streams, used=used_types(tree))
+        return schema_of(readable_schema(described), type=type, time=time, streams=tree.streams, used=used_types(tree))
     return source_of(described, tree, type=type, time=time).schema
 
 

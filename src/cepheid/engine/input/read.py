@@ -28,21 +28,26 @@ EVENTS = (
 )
 
 
-def events_of(events: object, *, stream: str | None = None, time: str | None = None) -> pa.Table | pa.RecordBatchReader:
+def events_of(
+    events: object, *, stream: str | None = None, time: str | None = None, most: int | None = None
+) -> pa.Table | pa.RecordBatchReader:
     """One stream of events in `plain_schema`, with ISO 8601 texts in the time column as times; a reader stays unread but for its first batches.
 
     Takes the arguments of `table_of`, and raises what it and `with_times` raise.
     """
-    return with_times(without_views(table_of(events, stream=stream, time=time)), time or DEFAULT_TIME, stream=stream)
+    return with_times(without_views(table_of(events, stream=stream, time=time, most=most)), time or DEFAULT_TIME, stream=stream)
 
 
-def table_of(events: object, *, stream: str | None = None, time: str | None = None) -> pa.Table | pa.RecordBatchReader:
+def table_of(
+    events: object, *, stream: str | None = None, time: str | None = None, most: int | None = None
+) -> pa.Table | pa.RecordBatchReader:
     """One stream of events as Arrow.
 
-    events: Table, RecordBatch, RecordBatchReader, a DataFrame of pandas or (which is collected) of Spark, anything with ``__arrow_c_stream__`` or
-    ``__arrow_c_array__``, the path of a file of `FORMATS`, a list of dicts (missing attributes are NULL), or a dict of lists or arrays. stream:
-    its name among several, for messages. time: the time column as the user named it, which the index of a DataFrame may be. Raises InputError for
-    anything else and for values that Arrow cannot hold, SchemaError for values of mixed types.
+    events: Table, RecordBatch, RecordBatchReader, a DataFrame of pandas or (small ones, which are collected) of Spark, anything with
+    ``__arrow_c_stream__`` or ``__arrow_c_array__``, the path of a file of `FORMATS`, a list of dicts (missing attributes are NULL), or a dict of
+    lists or arrays. stream: its name among several, for messages. time: the time column as the user named it, which the index of a DataFrame may be.
+    most: how many rows a DataFrame of Spark may have (None: as `cepheid.spark.collecting` says). Raises InputError for anything else and for values
+    that Arrow cannot hold, SchemaError for values of mixed types, LimitError for a DataFrame of Spark with more rows.
     """
     what, help_ = ("events", (EVENTS,)) if stream is None else (f"the stream `{stream}`", (EVENTS, COLUMNS))
     if isinstance(events, pa.Table | pa.RecordBatchReader):
@@ -52,7 +57,9 @@ def table_of(events: object, *, stream: str | None = None, time: str | None = No
     if type(events).__module__.partition(".")[0] == "pandas" and hasattr(events, "columns"):
         return _pandas(events, time)
     if type(events).__module__.startswith("pyspark.sql") and hasattr(events, "toArrow"):
-        return events.toArrow()
+        from cepheid.spark.collecting import collected
+
+        return collected(events, most=most)  # type: ignore[arg-type]  # it is a DataFrame
     if files.is_path(events):
         return files.read(events)
     if isinstance(events, Mapping) and events and not is_streams(events):

@@ -23,6 +23,7 @@ from cepheid.schema import (
     can_be_type,
     check_doubles,
     schema_of,
+    unreadable_of,
 )
 
 if TYPE_CHECKING:
@@ -184,7 +185,11 @@ def merge(
     types = None
     if all(name in used or _type_column(table, type_column) is None for name, table in tables.items()):
         types = {name: frozenset(table.column_names) for name, table in tables.items()}
-    schema = EventSchema(dict(zip(merged.schema.names, merged.schema.types, strict=True)), type_column, None, types, time)
+    unreadable = {name: said for table in tables.values() for name, said in unreadable_of(table.schema).items()}
+    schema = EventSchema(
+        dict(zip(merged.schema.names, merged.schema.types, strict=True)), type_column, None, types, time, unreadable=unreadable
+    )
+    schema.check_readable(schema.attributes)  # readable in another stream
     return Source(merged, schema, together, origins)
 
 
