@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import cepheid
-from cepheid import spark
+from cepheid import spark, testing
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -77,7 +77,7 @@ def test_every_public_name_has_an_example() -> None:
     pages = [ROOT / "README.md", *DOCS.glob("*.md")]
     code = "\n".join(block.text for page in pages for block in blocks(page.read_text(encoding="utf-8")) if block.language == "python")
     used = {node.attr if isinstance(node, ast.Attribute) else node.name for node in ast.walk(ast.parse(code)) if isinstance(node, NAMING)}
-    assert sorted({*cepheid.__all__, *spark.__all__} - used) == []
+    assert sorted({*cepheid.__all__, *spark.__all__, *testing.__all__} - used) == []
 
 
 @pytest.mark.slow
