@@ -1,16 +1,16 @@
 """What a micro-batch of few events costs a stream beside many open keys: its time and what it writes, with pages and without.
 
-    python benchmarks/bench_spark_state.py [--events N] [--batches N] [--only NAME]
+    python benchmarks/bench_spark_state.py [--events N] [--batches N] [--costs]
 
 `A ; B PARTITION BY k WITHIN 2 days`: a first micro-batch opens all keys, then come micro-batches of N events of keys by chance, each of which starts
 or ends a match. Medians over the later half of them, when a bucket has the form that costs less; bytes are those of the changelogs of RocksDB, which
 is what goes into the checkpoint for each micro-batch. The runs are in turns in one session, and Spark's own state is beside: a count for each key.
 
 state        10,000 and 1,000,000 keys: pages where they cost less (`pages`), one value for each bucket (`whole`), and Spark's own (`spark`)
-costs        microseconds of a core: of a read and of a write of a page through Spark's MapState alone; then the constants of
-             `cepheid.spark.tasks.pages`, from streams with one form: `page` of a page that has events (1,000 events less 100), `change` of a page
-             that is made (first micro-batches, in pages less whole), and, from the figures of `state`, `key` of a key in a whole bucket
-             (1,000,000 keys less 10,000)
+key          microseconds of a core that a key of a whole bucket takes: 1,000,000 keys less 10,000
+costs        microseconds of a core (with --costs, which records nothing: they need a quiet machine): a read and a write of a page through Spark's
+             MapState alone; then, from streams with one form, `page` of a page that has events (1,000 events less 100), and `change` of a page that
+             is made (first micro-batches, in pages less whole). These and `key` are the constants of `cepheid.spark.tasks.pages`
 """
 
 from __future__ import annotations
@@ -172,11 +172,11 @@ def costs(spark: SparkSession, folder: Path) -> dict[str, float]:
     row = spark.table("costs").first()
     assert row is not None
     found = {}
-    for keys, events, pages in ((100_000, 100, 0), (100_000, 100, PAGE_KEYS), (100_000, 1000, PAGE_KEYS)):
+    for keys, events, pages in ((10_000, 100, 0), (100_000, 100, 0), (100_000, 100, PAGE_KEYS), (100_000, 1000, PAGE_KEYS)):
         files = folder / f"costs-{keys}-{events}-{pages}"
         write_events(files, keys=keys, events=events, batches=12)
         found[keys, events, pages] = run(spark, files, forced(pages, ours))
-    whole, some, many = found.values()
+    _, whole, some, many = found.values()  # the first is slow: code is compiled
     pages = 100_000 / PAGE_KEYS
     touched = pages * ((1 - 1 / pages) ** 100 - (1 - 1 / pages) ** 1000)
     return {
@@ -192,22 +192,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=100)
     parser.add_argument("--batches", type=int, default=40)
-    parser.add_argument("--only", choices=["state", "costs"])
+    parser.add_argument("--costs", action="store_true")
     options = parser.parse_args()
     before = circumstances.circumstances()
     spark = local_session(cores=CORES, memory="4g", app_name="state", settings={"spark.sql.shuffle.partitions": "2"})
     folder = Path(tempfile.mkdtemp())
     figures: dict[str, Any] = {"events": options.events, "batches": options.batches}
-    if options.only != "state":
-        figures["costs"] = costs(spark, folder)
-        print(figures["costs"], flush=True)
-    if options.only != "costs":
-        figures["state"] = found = state(spark, folder, events=options.events, batches=options.batches)
-        few, many = (each["whole"]["seconds"] for each in found)
-        figures.setdefault("costs", {})["key"] = round(1e6 * CORES * (many - few) / (KEYS[1] - KEYS[0]), 1)
+    if options.costs:
+        print(costs(spark, folder), flush=True)
+    else:
+        figures["state"] = state(spark, folder, events=options.events, batches=options.batches)
+        few, many = (each["whole"]["seconds"] for each in figures["state"])
+        figures["key"] = round(1e6 * CORES * (many - few) / (KEYS[1] - KEYS[0]), 1)
     shutil.rmtree(folder)
     spark.stop()
-    if options.only is None:
+    if not options.costs:
         circumstances.write("spark_state", figures, before=before)
 
 
