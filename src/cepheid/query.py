@@ -247,6 +247,7 @@ class Query:
         of a file (.parquet, .arrow, .feather, .ipc, .arrows, .csv, .tsv, .jsonl, .ndjson, .json; text may be .gz or .zst; wildcards stand for several
         files; read batch by batch), a list of dicts, a dict of lists or arrays (the columns), or {stream name: events} for several streams: a dict
         whose values are all tables, files or lists of dicts. Streams are merged by event time. Equal times are in the order of FROM, then of `order`.
+        A DataFrame of Spark is collected; one of more than a million rows (`cepheid.spark.collecting.MAX_COLLECTED`) is a LimitError: use `on`.
 
         Which columns say what. type, time: the columns of the event type and of the event time (default: `type` and `ts`, if the input has them). ISO
         8601 texts in the time column are read as times: in UTC if all have an offset, without zone if none has one. A DatetimeIndex of a pandas
