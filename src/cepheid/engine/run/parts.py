@@ -59,6 +59,9 @@ GRAPH = (
 BLOCKS = ("counters", "rows", "words", "rings", "entries")
 """The sections of evaluations whose blocks say all."""
 
+COUNTED = ("counters", "slots", "positions", "times", "letters")
+"""The sections of an evaluation that counts within a window: it reads the events of the window again."""
+
 CONSTANT = ("guarded_macros",)
 """Sections that each state of a query has alike."""
 
@@ -122,9 +125,10 @@ class Form:
     def __init__(self, keys: pa.Schema, states: Sequence[QueryState], tables: Sequence[Sequence[int]], lagged: pa.Schema | None) -> None:
         self.groups: dict[str, Group] = {KEYS: Group(1, table=keys)}
         self.common: list[str] = []
-        self._parts: list[_Graph | _Blocks] = []
+        self._parts: list[_Graph | _Blocks | _Counted] = []
         for number, state in enumerate(states):
-            of_query = _Graph if "slots" in state.evaluation.dump() else _Blocks
+            sections = state.evaluation.dump()
+            of_query = _Graph if "cells" in sections else _Counted if "slots" in sections else _Blocks
             part = of_query(f"{number}/", state)
             self._parts.append(part)
             self.groups |= part.groups
@@ -321,14 +325,14 @@ def obstacle(compiled: Compiled) -> str | None:
         return "EVENT definitions"
     if compiled.absences:
         return "NOT FOLLOWED BY"
-    if compiled.judges:
-        return "HAVING"
+    if compiled.judges and (compiled.restarts or compiled.consume is not Consumption.NONE):
+        return "HAVING with CONSUME BY"
     if compiled.consume is Consumption.ANY:
         return "CONSUME BY ANY"
     if any(map(is_interned, (value for program in compiled.programs for value in program.values))):
         return "compared texts"
     names = {*compiled.evaluation(texts=Texts()).dump()} - {*CONSTANT}
-    return None if names in ({*GRAPH}, {*BLOCKS}) else f"its evaluation ({compiled.method.name})"
+    return None if names in ({*GRAPH}, {*BLOCKS}, {*COUNTED}) else f"its evaluation ({compiled.method.name})"
 
 
 class _Graph:
@@ -389,6 +393,31 @@ class _Graph:
             "labels": cells[4].astype("<u2"),
         }
         return {self.prefix + name: section for name, section in found.items()}
+
+
+class _Counted:
+    """The sections of an evaluation that counts."""
+
+    def __init__(self, prefix: str, state: QueryState) -> None:
+        self.prefix = prefix
+        self.groups = {prefix + "slots": Group(4, refers=KEYS), prefix + "events": Group(3)}
+        self.common = ("counters", *_texts(state))
+
+    def rows(self, sections: Mapping[str, Any], stored: Stored) -> dict[str, Rows]:
+        """The rows of each group."""
+        named, *columns = numbers(sections, self.prefix + "slots", width=4).T
+        owners = stored.rows(named)
+        events = tuple(numbers(sections, self.prefix + name) for name in ("positions", "times", "letters"))
+        return {
+            self.prefix + "slots": Rows(owners, tuple(columns), owners),
+            self.prefix + "events": Rows(np.repeat(owners, columns[2]), events),
+        }
+
+    def sections(self, columns: Mapping[str, list[Array]]) -> dict[str, Any]:
+        """The sections of these columns."""
+        slots = np.stack(columns[self.prefix + "slots"], axis=1).astype("<i8").tobytes()
+        events = zip(("positions", "times", "letters"), columns[self.prefix + "events"], strict=True)
+        return {self.prefix + "slots": slots} | {self.prefix + name: column.astype("<i8").tobytes() for name, column in events}
 
 
 class _Blocks:
