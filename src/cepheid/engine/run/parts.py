@@ -24,6 +24,7 @@ from cepheid.engine.memory.checks import demand, inside, numbers
 from cepheid.engine.memory.container import compressed, damaged, decompressed, macro_bytes, macro_states, table_bytes, table_of
 from cepheid.engine.memory.pools import ragged
 from cepheid.engine.memory.stored import Stored
+from cepheid.engine.run.flat_columns import FlatColumns
 from cepheid.language.syntax import Consumption
 from cepheid.records import record
 
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.run.query_state import QueryState
 
-VERSION = 1
-"""The format of a part."""
+VERSION = 2
+"""The format of a part; 1 was of no release."""
 
 _HEADER = struct.Struct("<BIqI")  # version, keys, the greatest time of their events, numbers of the part
 _CHECKSUM = struct.Struct("<I")
@@ -123,7 +124,9 @@ class Form:
     """
 
     def __init__(self, keys: pa.Schema, states: Sequence[QueryState], tables: Sequence[Sequence[int]], lagged: pa.Schema | None) -> None:
-        self.groups: dict[str, Group] = {KEYS: Group(1, table=keys)}
+        self.groups: dict[str, Group] = {}
+        self._flat: dict[str, FlatColumns] = {}
+        self._add(KEYS, Group(1), keys)
         self.common: list[str] = []
         self._parts: list[_Graph | _Blocks | _Counted] = []
         for number, state in enumerate(states):
@@ -135,19 +138,28 @@ class Form:
             self.common += [f"{number}/{name}" for name in part.common]
         self._tables = tables
         for table, queries in enumerate(tables):
-            schema = states[queries[0]].payload.schema
-            self.groups[f"places {table}"] = Group(4, refers=KEYS, table=schema if schema.names else None)
+            self._add(f"places {table}", Group(4, refers=KEYS), states[queries[0]].payload.schema)
             if len(queries) > 1:
                 self.groups |= {f"{query}/payload_rows": Group(1, refers=f"places {table}") for query in queries}
         self._lagged = lagged
         if lagged is not None:
-            self.groups["lag_places"] = Group(2, refers=KEYS, table=lagged)
+            self._add("lag_places", Group(2, refers=KEYS), lagged)
         self._schemas = {name: group.table for name, group in self.groups.items() if group.table is not None}
         self._empty = [
             (f"events {table}", states[queries[0]].payload.schema)
             for table, queries in enumerate(tables)
             if not states[queries[0]].payload.schema.names
         ]
+
+    def _add(self, name: str, group: Group, schema: pa.Schema) -> None:
+        """A group with a table: its flat columns are among the numbers, and each has a group of the rows that are NULL."""
+        if not schema.names:
+            self.groups[name] = group
+            return
+        flat = self._flat[name] = FlatColumns(schema)
+        width = group.width + len(flat.flat)
+        self.groups[name] = Group(width, refers=group.refers, table=flat.others if flat.others.names else None)
+        self.groups |= {_nulls(name, place): Group(1, refers=name) for place in range(len(flat.flat))}
 
     # ------------------------------------------------------------------------------------------------ sections -> rows -> sections
 
@@ -163,7 +175,7 @@ class Form:
         for table, queries in enumerate(self._tables):
             slots, *columns = numbers(sections, f"places {table}").reshape(4, -1)
             owners = stored.rows(slots)
-            events = table_of(sections[f"events {table}"]) if f"places {table}" in self._schemas else None
+            events = table_of(sections[f"events {table}"]) if f"places {table}" in self._flat else None
             rows[f"places {table}"] = Rows(owners, tuple(columns), owners, events)
             for query in queries if len(queries) > 1 else ():
                 own = numbers(sections, f"{query}/payload_rows", "<i4").astype(np.int64)
@@ -172,6 +184,13 @@ class Form:
             slots, positions = numbers(sections, "lag_places").reshape(2, -1)
             owners = stored.rows(slots)
             rows["lag_places"] = Rows(owners, (positions,), owners, table_of(sections["lag_events"]))
+        for name, flat in self._flat.items():
+            own = rows[name]
+            assert own.table is not None
+            table = own.table.combine_chunks()
+            rows[name] = Rows(own.owners, own.columns + flat.numbers(table), own.refers, table)
+            for place, empty in enumerate(flat.nulls(table)):
+                rows[_nulls(name, place)] = Rows(own.owners[empty], (), empty)
         return rows, keys
 
     def _sections(self, columns: Mapping[str, list[Array]], tables: Mapping[str, pa.Table]) -> dict[str, Any]:
@@ -228,17 +247,20 @@ class Form:
             for column in columns:
                 words[ragged(at, count)[1]] = column[order]
                 at = at + count
-        tables = []
-        for number, (name, schema) in enumerate((name, self._schemas.get(name)) for name in self.groups):
-            if schema is not None:
+        tables, texts = [], []
+        for number, name in enumerate(self.groups):
+            if name in self._flat and (self._flat[name].texts or name in self._schemas):
                 table = rows[name].table
                 assert table is not None
                 taken = table.take(pa.array(places[name][0])).combine_chunks()
-                stops = np.cumsum(counts[:, number]).tolist()
-                tables.append((taken, [0, *stops]))
+                stops = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[:, number])])
+                texts += [(offsets[stops].tolist(), data) for offsets, data in self._flat[name].bytes_of(taken)]
+                if name in self._schemas:
+                    tables.append((taken.select(self._schemas[name].names), stops.tolist()))
         for place, (number, start, size) in enumerate(zip(used.tolist(), starts.tolist(), sizes.tolist(), strict=True)):
             own_words = words[start : start + size]
             pieces = [own_words.view(np.uint8).reshape(-1, 8).T.tobytes()]
+            pieces += [data[offsets[place] : offsets[place + 1]] for offsets, data in texts]
             for table, stops in tables:
                 batch = _batch(table.slice(stops[place], stops[place + 1] - stops[place]))
                 pieces += [_BATCH.pack(len(batch)), batch]
@@ -252,31 +274,14 @@ class Form:
 
         Raises SnapshotError where a part is damaged, and ValueError and what Arrow raises where it does not fit. Linear.
         """
-        runs: list[Array] = []
-        batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in self._schemas}
-        for data in parts:
-            known = header(data)
-            body = decompressed(data[_HEADER.size : -_CHECKSUM.size])
-            at = 8 * known.words
-            if at > len(body) or known.words < len(self.groups):
-                raise damaged("the numbers of a page are cut off")
-            run: Array = np.ascontiguousarray(np.frombuffer(body, np.uint8, at).reshape(8, -1).T).view("<i8")[:, 0]
-            runs.append(run)
-            if run[0] != known.keys:
-                raise damaged("the keys of a page are not as many as it says")
-            for name, schema in self._schemas.items():
-                (size,) = _BATCH.unpack_from(body, at)
-                at += _BATCH.size
-                batches[name].append(_batch_of(body[at : at + size], schema))
-                at += size
-            if at != len(body):
-                raise damaged("a page has bytes after its last table")
+        bodies = [self._opened(data) for data in parts]
+        runs = [run for run, _ in bodies]
         words = np.concatenate([np.zeros(0, np.int64), *runs])
         sizes: Array = np.array([len(run) for run in runs], np.int64)
         at_each = np.cumsum(sizes) - sizes
         counts = words[at_each[:, None] + np.arange(len(self.groups))].reshape(-1, len(self.groups))
         widths = np.array([group.width for group in self.groups.values()], np.int64)
-        demand(inside(counts, 0, 1 + sizes.max(initial=0)), (counts * np.maximum(widths, 1)).sum(axis=1) == sizes - len(self.groups))
+        demand(inside(counts, 0, 1 + sizes.max(initial=0)), (counts * widths).sum(axis=1) == sizes - len(self.groups))
         at_each = at_each + len(self.groups)
         columns: dict[str, list[Array]] = {}
         firsts = np.cumsum(counts, axis=0) - counts
@@ -292,13 +297,59 @@ class Form:
                 demand(inside(found[0], 0, counts[owner, target]))
                 found[0] = found[0] + firsts[owner, target]
             columns[name] = found
-        tables = {}
-        for name, schema in self._schemas.items():
-            demand(counts[:, numbered[name]] == np.array([batch.num_rows for batch in batches[name]], np.int64))
-            table = pa.Table.from_batches(batches[name], schema=schema)
-            table.validate(full=True)
-            tables[name] = table.combine_chunks()
+        tables = self._tables_of([body for _, body in bodies], columns, {name: counts[:, numbered[name]] for name in self._flat})
         return self._sections(columns, tables), tables[KEYS], np.repeat(np.arange(len(parts)), counts[:, 0])
+
+    def _opened(self, data: bytes) -> tuple[Array, bytes]:
+        """The numbers of a part, and the bytes behind them."""
+        known = header(data)
+        body = decompressed(data[_HEADER.size : -_CHECKSUM.size])
+        stop = 8 * known.words
+        if stop > len(body) or known.words < len(self.groups):
+            raise damaged("the numbers of a page are cut off")
+        run: Array = np.ascontiguousarray(np.frombuffer(body, np.uint8, stop).reshape(8, -1).T).view("<i8")[:, 0]
+        if run[0] != known.keys:
+            raise damaged("the keys of a page are not as many as it says")
+        return run, body[stop:]
+
+    def _tables_of(self, bodies: Sequence[bytes], columns: dict[str, list[Array]], counts: Mapping[str, Array]) -> dict[str, pa.Table]:
+        """The tables of some parts, whose numbers are taken out of `columns`; counts: of the rows of each part."""
+        at: Array = np.zeros(len(bodies), np.int64)
+        texts: dict[str, list[bytes]] = {}
+        for name, flat in self._flat.items():
+            found = []
+            for lengths in columns[name][len(columns[name]) - flat.texts :] if flat.texts else ():
+                demand(inside(lengths, 0, 1 + max(map(len, bodies), default=0)))
+                each = np.bincount(np.repeat(np.arange(len(bodies)), counts[name]), lengths, minlength=len(bodies)).astype(np.int64)
+                stops = (at + each).tolist()
+                found.append(b"".join(body[start:stop] for body, start, stop in zip(bodies, at.tolist(), stops, strict=True)))
+                at = at + each
+            texts[name] = found
+        batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in self._schemas}
+        for body, start in zip(bodies, at.tolist(), strict=True):
+            place = start
+            for name, schema in self._schemas.items():
+                (size,) = _BATCH.unpack_from(body, place)
+                batches[name].append(_batch_of(body[place + _BATCH.size : place + _BATCH.size + size], schema))
+                place += _BATCH.size + size
+            if place != len(body):
+                raise damaged("a page has other bytes after its numbers")
+        tables = {}
+        for name, flat in self._flat.items():
+            others = None
+            if name in self._schemas:
+                demand(counts[name] == np.array([batch.num_rows for batch in batches[name]], np.int64))
+                others = pa.Table.from_batches(batches[name], schema=self._schemas[name]).combine_chunks()
+            width = len(flat.flat)
+            own, numbers_of = columns[name], columns[name][len(columns[name]) - width :] if width else []
+            columns[name] = own[: len(own) - width]
+            nulls = [columns[_nulls(name, place)][0] for place in range(width)]
+            tables[name] = flat.table(numbers_of, nulls, texts[name], others)
+        return tables
+
+
+def _nulls(name: str, place: int) -> str:
+    return f"{name} NULL {place}"
 
 
 def _batch(table: pa.Table) -> bytes:
