@@ -185,12 +185,12 @@ class Form:
             owners = stored.rows(slots)
             rows["lag_places"] = Rows(owners, (positions,), owners, table_of(sections["lag_events"]))
         for name, flat in self._flat.items():
-            own = rows[name]
-            assert own.table is not None
-            table = own.table.combine_chunks()
-            rows[name] = Rows(own.owners, own.columns + flat.numbers(table), own.refers, table)
-            for place, empty in enumerate(flat.nulls(table)):
-                rows[_nulls(name, place)] = Rows(own.owners[empty], (), empty)
+            plain = rows[name]
+            assert plain.table is not None
+            whole = plain.table.combine_chunks()
+            rows[name] = Rows(plain.owners, plain.columns + flat.numbers(whole), plain.refers, whole)
+            for place, empty in enumerate(flat.nulls(whole)):
+                rows[_nulls(name, place)] = Rows(plain.owners[empty], (), empty)
         return rows, keys
 
     def _sections(self, columns: Mapping[str, list[Array]], tables: Mapping[str, pa.Table]) -> dict[str, Any]:
@@ -260,7 +260,7 @@ class Form:
         for place, (number, start, size) in enumerate(zip(used.tolist(), starts.tolist(), sizes.tolist(), strict=True)):
             own_words = words[start : start + size]
             pieces = [own_words.view(np.uint8).reshape(-1, 8).T.tobytes()]
-            pieces += [data[offsets[place] : offsets[place + 1]] for offsets, data in texts]
+            pieces += [bytes(data[offsets[place] : offsets[place + 1]]) for offsets, data in texts]
             for table, stops in tables:
                 batch = _batch(table.slice(stops[place], stops[place + 1] - stops[place]))
                 pieces += [_BATCH.pack(len(batch)), batch]
