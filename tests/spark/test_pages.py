@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import test_stateful as bucket_cases
 from enough import Enough
-from paged import Paged
+from paged import Paged, Pages
 from test_parts import QUERIES, events_of
 
 import cepheid
 from cepheid.errors import SnapshotError
 from cepheid.spark.tasks import pages
 from cepheid.spark.tasks.buckets import Bucket
+from cepheid.spark.tasks.deadlines import Deadlines
 from cepheid.testing.differential import matches_up_to
 
 PAIRS = cepheid.query("SELECT * WHERE A ; B WITHIN 2 hours PARTITION BY k")
@@ -202,3 +204,127 @@ def test_a_whole_state_of_before_goes_on_in_pages():
     bucket = Paged(unit).load(data)
     visit(bucket, "B", 5, range(30), watermark=3)
     assert visit(bucket, "B", 5, [], watermark=6).counts["matches"] == 30
+
+
+# ------------------------------------------------------------------------------------------------------------------------ deadlines
+
+UNANSWERED = cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 1 hour WITHIN 1 second PARTITION BY k")
+
+
+def test_a_queue_of_deadlines(cases, seed):
+    """However entries come: those before a time are given once it comes, and none is lost in runs, or on the way through bytes."""
+    enough = Enough(cases, runs=cases // 4)
+    for number in enough:
+        chance = random.Random(f"{seed}/{number}/deadlines")
+        store, wanted, now = Pages(), [], 0
+        queue = Deadlines(store)
+        for _ in range(chance.randint(1, 60)):
+            some = [
+                (now + chance.randint(0, chance.choice([3, 1000])), chance.randint(0, 99)) for _ in range(chance.choice([0, 1, 30, 300]))
+            ]
+            queue.add(np.array([page for _, page in some], np.int64), np.array([deadline for deadline, _ in some], np.int64))
+            wanted += some
+            assert queue.least == min((deadline for deadline, _ in wanted), default=None)
+            now += chance.choice([0, 1, 50, 2000])
+            assert queue.take(now).tolist() == sorted({page for deadline, page in wanted if deadline < now})
+            wanted = [(deadline, page) for deadline, page in wanted if deadline >= now]
+            enough.seen["runs"] += bool(store.pages)
+            if chance.random() < 0.5:
+                sections, looked = queue.dump(), queue.looked
+                queue = Deadlines(store)
+                queue.load(sections, looked)
+        assert all(number < 0 for number in store.pages)
+        assert queue.take(1 << 60).tolist() == sorted({page for _, page in wanted})
+        assert not store.pages
+
+
+def test_a_queue_is_short_in_the_state_of_its_bucket():
+    """It grows as the square root of what waits; a run is written and read once where deadlines come in order."""
+    store = Pages()
+    queue = Deadlines(store)
+    for second in range(20_000):
+        queue.take(second)
+        queue.add(np.arange(12), np.full(12, 10_000 + second))
+    assert sum(section.shape[1] for section in queue.dump().values()) < 5 * 120_000**0.5
+    calls = [kind for kind, _ in store.calls]
+    assert calls.count("put") < 20_000 * 12 / 200
+    assert calls.count("get") <= calls.count("put")
+
+
+def unanswered(keys, *, page_keys=4):
+    """A bucket in which some keys, one each second, wait for an answer."""
+    Paged.page_keys = page_keys
+    unit, _, _ = bucket_cases.unit_of([UNANSWERED], bucket_cases.events_of("A1"))
+    bucket = Paged(unit)
+    for key in keys:
+        came(bucket, "A", 1 + key, [key], watermark=key)
+    came(bucket, "A", 0, [], watermark=1 + max(keys))
+    return bucket, bucket.dump()
+
+
+def came(bucket, kind, time, keys, *, watermark):
+    pieces = [bucket_cases.events_of(f"{kind}{time}", key=key) for key in keys]
+    if not pieces:
+        return bucket.step([], bucket_cases.seconds(watermark))
+    events = bucket_cases.travelling([UNANSWERED], pa.concat_tables(pieces))[0].cast(bucket.unit.travelling)
+    return bucket.step([events], bucket_cases.seconds(watermark))
+
+
+def test_a_visit_reads_the_pages_whose_time_has_passed(monkeypatch):
+    monkeypatch.setattr(pages, "SWEPT", 0)  # the hand reads others
+    bucket, data = unanswered(range(200))
+    assert len([number for number in data.pages if number >= 0]) >= 40
+    bucket = Paged(bucket.unit).load(data)
+    # Nothing is due: no page is read. The first is due when 3600 seconds have passed since it came.
+    step = came(bucket, "A", 0, [], watermark=3600)
+    assert not bucket.store.calls
+    assert step.deadline == bucket_cases.seconds(3601)
+    bucket = Paged(bucket.unit).load(bucket.dump())
+    step = came(bucket, "A", 0, [], watermark=3602)
+    assert step.counts["matches"] == 2
+    touched = {number for _, number in bucket.store.calls if number >= 0}
+    assert len(touched) <= 2 + 4, "the pages of two keys, and two that are cut in two"
+    assert step.deadline == bucket_cases.seconds(3603)
+    found = 2
+    data = bucket.dump()
+    while step.deadline is not None:
+        bucket = Paged(bucket.unit).load(data)
+        step = bucket.step([], step.deadline)
+        found += step.counts["matches"]
+        data = bucket.dump()
+    assert found == 200
+    assert bucket.empty
+
+
+def test_what_waits_when_all_is_idle_is_given():
+    """A watermark that comes late by hours: all pages are idle, and those with something that waits are still read."""
+    bucket, data = unanswered(range(100))
+    bucket = Paged(bucket.unit).load(data)
+    step = came(bucket, "B", 90_000, [5], watermark=50_000)
+    assert step.counts["matches"] == 100
+    assert not bucket.pages.on
+    bucket = Paged(bucket.unit).load(bucket.dump())
+    assert came(bucket, "A", 0, [], watermark=90_001).counts["matches"] == 0
+
+
+def test_damaged_deadlines_are_refused():
+    bucket, data = unanswered(range(200), page_keys=1)
+    runs = [number for number in data.pages if number < 0]
+    assert runs
+
+    def go_on(change):
+        again = Paged(bucket.unit).load(data)
+        change(again.store.pages)
+        assert came(again, "A", 0, [], watermark=10_000).counts["matches"] == 200
+
+    go_on(lambda held: held.update({}))
+    for change in (
+        lambda held: held.pop(runs[0]),
+        lambda held: held.update({runs[0]: held[runs[0]][:-1]}),
+        lambda held: held.update({runs[0]: b""}),
+        lambda held: held.update({runs[0]: held[runs[0]][:12] + b"x" + held[runs[0]][13:]}),
+        lambda held: held.update({runs[0]: held[0]}),
+        *([lambda held: held.update({runs[0]: held[runs[1]]})] if len(runs) > 1 else []),
+    ):
+        with pytest.raises(SnapshotError, match="damaged"):
+            go_on(change)

@@ -389,7 +389,7 @@ def test_the_plan_as_text(feed):
 def test_what_explain_says_of_absences_and_several_sources(feed):
     absent = cepheid.query("SELECT * WHERE A AS x NOT FOLLOWED BY B FOR 15 seconds PARTITION BY k")
     text = absent.on(lateness="6 seconds").explain(feed.stream())
-    assert "buckets of k: one value for each, read and written whole (NOT FOLLOWED BY)" in text
+    assert "buckets of k: their keys in pages of a few, where that costs less" in text
     assert "has passed its end (with NOT FOLLOWED BY: the deadline), or an event of the bucket is 6000 ms younger; that time is" in text
     assert "the watermark (greatest time of the micro-batches before - 6000 ms)" in text
     first, second = (feed.stream().withWatermark("ts", delay) for delay in ("5 seconds", "1 minute"))

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.evaluations.absences.absence import ALWAYS
 from cepheid.engine.letters.encoded import Texts, is_interned
 from cepheid.engine.memory.blocks import Blocks
 from cepheid.engine.memory.checks import demand, inside, numbers
@@ -31,14 +32,19 @@ from cepheid.records import record
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from cepheid.automata import Program
+    from cepheid.engine.evaluations.absences.absence import AbsenceState
+    from cepheid.engine.evaluations.absences.waiting_matches import WaitingMatches
+    from cepheid.engine.evaluations.base import AnyEvaluation
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.run.query_state import QueryState
 
-VERSION = 2
-"""The format of a part; 1 was of no release."""
+VERSION, WAITING = 2, 3
+"""The format of a part, and of one in which something may wait; 1 was of no release."""
 
 _HEADER = struct.Struct("<BIqI")  # version, keys, the greatest time of their events, numbers of the part
+_DUE = struct.Struct("<q")
 _CHECKSUM = struct.Struct("<I")
 _BATCH = struct.Struct("<I")  # bytes of a record batch
 
@@ -97,11 +103,16 @@ class Rows:
 
 @record(slots=False)
 class Header:
-    """What a part says without being read: how many keys it has, the greatest time of their events, how many numbers."""
+    """What a part says without being read: how many keys it has, the greatest time of their events, how many numbers.
+
+    due: when somebody has been told to look at it, ALWAYS: never. start: where its content begins.
+    """
 
     keys: int
     latest: int
     words: int
+    due: int = ALWAYS
+    start: int = _HEADER.size
 
 
 def header(data: bytes) -> Header:
@@ -109,18 +120,22 @@ def header(data: bytes) -> Header:
     if len(data) < _HEADER.size + _CHECKSUM.size:
         raise damaged("a page is cut off")
     version, *values = _HEADER.unpack_from(data)
-    if version != VERSION:
-        raise damaged(f"a page has format {version}, and this version of Cepheid reads {VERSION}")
+    if version not in {VERSION, WAITING}:
+        raise damaged(f"a page has format {version}, and this version of Cepheid reads {VERSION} and {WAITING}")
     if zlib.crc32(memoryview(data)[: -_CHECKSUM.size]) != _CHECKSUM.unpack(data[-_CHECKSUM.size :])[0]:
         raise damaged("the checksum of a page is wrong")
-    return Header(*values)
+    if version == VERSION:
+        return Header(*values)
+    if len(data) < _HEADER.size + _DUE.size + _CHECKSUM.size:
+        raise damaged("a page is cut off")
+    return Header(*values, *_DUE.unpack_from(data, _HEADER.size), _HEADER.size + _DUE.size)
 
 
 class Form:
     """What the state of some queries over the same partitions consists of, key by key.
 
     keys: schema of the keys. states: of the queries, fresh or not. tables: the queries that share a table of events, table by table. lagged: schema
-    of lagged events, None without. common: the names of the sections that are of no key.
+    of lagged events, None without. common: the names of the sections that are of no key. waits: whether something of a key may wait for a time.
     """
 
     def __init__(self, keys: pa.Schema, states: Sequence[QueryState], tables: Sequence[Sequence[int]], lagged: pa.Schema | None) -> None:
@@ -128,14 +143,18 @@ class Form:
         self._flat: dict[str, FlatColumns] = {}
         self._add(KEYS, Group(1), keys)
         self.common: list[str] = []
-        self._parts: list[_Graph | _Blocks | _Counted] = []
+        self._parts: list[_Part] = []
         for number, state in enumerate(states):
-            sections = state.evaluation.dump()
-            of_query = _Graph if "cells" in sections else _Counted if "slots" in sections else _Blocks
-            part = of_query(f"{number}/", state)
-            self._parts.append(part)
-            self.groups |= part.groups
-            self.common += [f"{number}/{name}" for name in part.common]
+            prefix = f"{number}/"
+            self._take(_part(prefix, state.evaluation, state.compiled.program))
+            self.common += [f"{prefix}{name}" for name in NO_TEXTS if state.compiled.valued]
+            if state.absences is not None:
+                self._take(waits := _Absences(prefix, state.absences, state.waiting))
+                if waits.schema.names:
+                    self._add(f"{prefix}held_events", Group(1, refers=f"{prefix}held"), waits.schema)
+                for place, (absence, run) in enumerate(zip(state.absences.absences, state.absences.runs, strict=True)):
+                    self._take(_part(f"{prefix}absence{place}/", run, absence.program))
+        self.waits = any(state.absences is not None for state in states)
         self._tables = tables
         for table, queries in enumerate(tables):
             self._add(f"places {table}", Group(4, refers=KEYS), states[queries[0]].payload.schema)
@@ -150,6 +169,11 @@ class Form:
             for table, queries in enumerate(tables)
             if not states[queries[0]].payload.schema.names
         ]
+
+    def _take(self, part: _Part) -> None:
+        self._parts.append(part)
+        self.groups |= part.groups
+        self.common += [part.prefix + name for name in part.common]
 
     def _add(self, name: str, group: Group, schema: pa.Schema) -> None:
         """A group with a table: its flat columns are among the numbers, and each has a group of the rows that are NULL."""
@@ -197,7 +221,7 @@ class Form:
         (seen,) = columns[KEYS]
         sections: dict[str, Any] = {"keys": table_bytes(tables[KEYS]), "seen": np.stack([np.arange(len(seen)), seen]).astype("<i8")}
         for part in self._parts:
-            sections |= part.sections(columns)
+            sections |= part.sections(columns, tables)
         for table, queries in enumerate(self._tables):
             name = f"places {table}"
             sections[name] = np.stack(columns[name]).astype("<i8")
@@ -213,14 +237,23 @@ class Form:
 
     # ------------------------------------------------------------------------------------------------ cutting
 
-    def cut(self, sections: Mapping[str, Any], part_of: Callable[[pa.Table], Array], *, latest: int) -> Iterator[tuple[int, bytes]]:
+    def cut(
+        self,
+        sections: Mapping[str, Any],
+        part_of: Callable[[pa.Table], Array],
+        *,
+        latest: int,
+        told: Callable[[Array, Array], Array] = lambda numbers, deadlines: deadlines,  # noqa: ARG005 - its parameters are said
+    ) -> Iterator[tuple[int, bytes]]:
         """The parts of a state that have keys, ascending, as bytes.
 
-        sections: as `dump` gives them. part_of: the number of the part of each of some keys (int64). latest: the greatest time so far. Linear, and
-        some 50 us for each part.
+        sections: as `dump` gives them. part_of: the number of the part of each of some keys (int64). latest: the greatest time so far. told: where
+        something `waits`: it is given the numbers of the parts, and when the first of what waits in each is decided (ALWAYS: nothing waits), and says
+        what stands in them as `due`. Linear, and some 50 us for each part.
         """
         rows, keys = self._rows(sections)
         used, part = np.unique(part_of(keys), return_inverse=True)
+        due: list[int] = told(used, self._deadlines(rows, part, len(used))).tolist() if self.waits else []
         sizes: Array = np.full(len(used), len(self.groups), np.int64)
         counts: Array = np.zeros((len(used), len(self.groups)), np.int64)
         places: dict[str, tuple[Array, Array]] = {}  # of each group: the order of its rows, and their numbers in their parts
@@ -264,8 +297,18 @@ class Form:
             for table, stops in tables:
                 batch = _batch(table.slice(stops[place], stops[place + 1] - stops[place]))
                 pieces += [_BATCH.pack(len(batch)), batch]
-            data = _HEADER.pack(VERSION, int(counts[place, 0]), latest, size) + compressed(b"".join(pieces))
+            head = _HEADER.pack(WAITING if self.waits else VERSION, int(counts[place, 0]), latest, size)
+            data = head + b"".join(map(_DUE.pack, due[place : place + 1])) + compressed(b"".join(pieces))
             yield number, data + _CHECKSUM.pack(zlib.crc32(data))
+
+    def _deadlines(self, rows: Mapping[str, Rows], part: Array, count: int) -> Array:
+        """When the first of what waits in each part is decided (int64), ALWAYS where nothing does. part: of each key."""
+        least: Array = np.full(count, ALWAYS, np.int64)
+        for each in self._parts:
+            if isinstance(each, _Absences):
+                for owners, deadlines in each.deadlines(rows):
+                    np.minimum.at(least, part[owners], deadlines)
+        return least
 
     # ------------------------------------------------------------------------------------------------ joining
 
@@ -303,7 +346,7 @@ class Form:
     def _opened(self, data: bytes) -> tuple[Array, bytes]:
         """The numbers of a part, and the bytes behind them."""
         known = header(data)
-        body = decompressed(data[_HEADER.size : -_CHECKSUM.size])
+        body = decompressed(data[known.start : -_CHECKSUM.size])
         stop = 8 * known.words
         if stop > len(body) or known.words < len(self.groups):
             raise damaged("the numbers of a page are cut off")
@@ -374,28 +417,54 @@ def obstacle(compiled: Compiled) -> str | None:
         return "no PARTITION BY"
     if compiled.layers:
         return "EVENT definitions"
-    if compiled.absences:
-        return "NOT FOLLOWED BY"
     if compiled.judges and (compiled.restarts or compiled.consume is not Consumption.NONE):
         return "HAVING with CONSUME BY"
     if compiled.consume is Consumption.ANY:
         return "CONSUME BY ANY"
     if any(map(is_interned, (value for program in compiled.programs for value in program.values))):
         return "compared texts"
-    names = {*compiled.evaluation(texts=Texts()).dump()} - {*CONSTANT}
-    return None if names in ({*GRAPH}, {*BLOCKS}, {*COUNTED}) else f"its evaluation ({compiled.method.name})"
+    if not _cuts(compiled.evaluation(texts=Texts())):
+        return f"its evaluation ({compiled.method.name})"
+    return None if all(_cuts(absence.evaluation(texts=Texts())) for absence in compiled.absences) else "the evaluation of NOT FOLLOWED BY"
+
+
+def _cuts(evaluation: AnyEvaluation) -> bool:
+    """Whether the sections of an evaluation are known here."""
+    return {*evaluation.dump()} - {*CONSTANT} in ({*GRAPH}, {*BLOCKS}, {*COUNTED})
+
+
+def _part(prefix: str, evaluation: AnyEvaluation, program: Program) -> _Part:
+    """The sections of an evaluation."""
+    sections = evaluation.dump()
+    if "cells" in sections:
+        return _Graph(prefix, program)
+    return _Counted(prefix) if "slots" in sections else _Blocks(prefix, evaluation)
+
+
+class _Part(Protocol):
+    """Some sections of a query, whose names begin with `prefix`. groups: the tables that they are. common: those of no key, without the prefix."""
+
+    prefix: str
+    groups: dict[str, Group]
+    common: tuple[str, ...]
+
+    def rows(self, sections: Mapping[str, Any], stored: Stored) -> dict[str, Rows]:
+        """The rows of each group; stored: the keys, by their numbers."""
+
+    def sections(self, columns: Mapping[str, list[Array]], tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+        """The sections of these columns, and of the tables beside them; raises ValueError where they do not fit."""
 
 
 class _Graph:
     """The sections of a match graph."""
 
-    def __init__(self, prefix: str, state: QueryState) -> None:
+    def __init__(self, prefix: str, program: Program) -> None:
         self.prefix = prefix
-        self.states = state.compiled.program.states
+        self.states = program.states
         self.words = -(-self.states // 64)
         widths = {"slots": 7, "starts": 2, "lists": self.words + 2, "entries": 1, "cells": 5}
         self.groups = {prefix + name: Group(width, refers=KEYS if name == "slots" else None) for name, width in widths.items()}
-        self.common = ("counters", *_texts(state))
+        self.common: tuple[str, ...] = ("counters",)
 
     def rows(self, sections: Mapping[str, Any], stored: Stored) -> dict[str, Rows]:
         """The rows of each group."""
@@ -420,7 +489,7 @@ class _Graph:
         }
         return {self.prefix + name: rows for name, rows in found.items()}
 
-    def sections(self, columns: Mapping[str, list[Array]]) -> dict[str, Any]:
+    def sections(self, columns: Mapping[str, list[Array]], tables: Mapping[str, pa.Table]) -> dict[str, Any]:  # noqa: ARG002 - as `_Part`
         """The sections of these columns; raises ValueError for macro states that there are not."""
         slots, starts, lists, entries, cells = (columns[self.prefix + name] for name in ("slots", "starts", "lists", "entries", "cells"))
         *spelled, most, lengths = lists
@@ -449,10 +518,10 @@ class _Graph:
 class _Counted:
     """The sections of an evaluation that counts."""
 
-    def __init__(self, prefix: str, state: QueryState) -> None:
+    def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.groups = {prefix + "slots": Group(4, refers=KEYS), prefix + "events": Group(3)}
-        self.common = ("counters", *_texts(state))
+        self.common: tuple[str, ...] = ("counters",)
 
     def rows(self, sections: Mapping[str, Any], stored: Stored) -> dict[str, Rows]:
         """The rows of each group."""
@@ -464,7 +533,7 @@ class _Counted:
             self.prefix + "events": Rows(np.repeat(owners, columns[2]), events),
         }
 
-    def sections(self, columns: Mapping[str, list[Array]]) -> dict[str, Any]:
+    def sections(self, columns: Mapping[str, list[Array]], tables: Mapping[str, pa.Table]) -> dict[str, Any]:  # noqa: ARG002 - as `_Part`
         """The sections of these columns."""
         slots = np.stack(columns[self.prefix + "slots"], axis=1).astype("<i8").tobytes()
         events = zip(("positions", "times", "letters"), columns[self.prefix + "events"], strict=True)
@@ -474,13 +543,13 @@ class _Counted:
 class _Blocks:
     """The sections of blocks."""
 
-    def __init__(self, prefix: str, state: QueryState) -> None:
+    def __init__(self, prefix: str, evaluation: AnyEvaluation) -> None:
         self.prefix = prefix
-        layout = _store(state).layout
+        layout = _store(evaluation).layout
         self.directory, self.rings = layout.directory, layout.rings
         self.groups = {prefix + "blocks": Group(1 + self.directory + 2 * len(self.rings), refers=KEYS)}
         self.groups |= {f"{prefix}ring {number}": Group(ring.width) for number, ring in enumerate(self.rings)}
-        self.common = ("counters", *(name for name in CONSTANT if name in state.evaluation.dump()), *_texts(state))
+        self.common: tuple[str, ...] = ("counters", *(name for name in CONSTANT if name in evaluation.dump()))
 
     def rows(self, sections: Mapping[str, Any], stored: Stored) -> dict[str, Rows]:
         """The rows of each group."""
@@ -497,7 +566,7 @@ class _Blocks:
             at = stop
         return {self.prefix + name: rows for name, rows in found.items()}
 
-    def sections(self, columns: Mapping[str, list[Array]]) -> dict[str, Any]:
+    def sections(self, columns: Mapping[str, list[Array]], tables: Mapping[str, pa.Table]) -> dict[str, Any]:  # noqa: ARG002 - as `_Part`
         """The sections of these columns."""
         owners, *own = columns[self.prefix + "blocks"]
         words, rings = own[: self.directory], own[self.directory :]
@@ -511,14 +580,83 @@ class _Blocks:
         return {self.prefix + name: section.astype("<i8").tobytes() for name, section in found.items()}
 
 
-def _texts(state: QueryState) -> tuple[str, ...]:
-    """The sections of texts, of which there are none."""
-    return NO_TEXTS if state.compiled.valued else ()
+class _Absences:
+    """The sections of absences, and of matches that wait for them."""
+
+    def __init__(self, prefix: str, absences: AbsenceState, waiting: WaitingMatches | None) -> None:
+        self.prefix = prefix
+        self.schema, self.delay, self.words = absences.schema, absences.delay, absences.words
+        self.waiting = waiting
+        self.ends = [f"absence{number}" for number in range(len(absences.absences))]
+        self.groups = {prefix + "held": Group(3 + self.words, refers=KEYS)}
+        self.groups |= {prefix + name: Group(3, refers=KEYS) for name in self.ends}
+        self.begun = absences.begins_earlier
+        if self.begun:
+            self.groups[prefix + "absence_begun"] = Group(4, refers=KEYS)
+        if waiting is not None:
+            self.groups |= {prefix + "waiting": Group(5, refers=KEYS), prefix + "waiting_marks": Group(2)}
+        self.common: tuple[str, ...] = ("released",)
+
+    def rows(self, sections: Mapping[str, Any], stored: Stored) -> dict[str, Rows]:
+        """The rows of each group."""
+
+        def section(name: str, width: int) -> Array:
+            return numbers(sections, self.prefix + name).reshape(width, -1)
+
+        *words, times, slots, shown = section("held", 3 + self.words)
+        owners = stored.rows(slots)
+        found = {"held": Rows(owners, (*words, times, shown), owners)}
+        if self.schema.names:
+            known = np.flatnonzero(shown)
+            found["held_events"] = Rows(owners[known], (), known, table_of(sections[f"{self.prefix}held_events"]))
+        for name in self.ends:
+            slots, *columns = section(name, 3)
+            owners = stored.rows(slots)
+            found[name] = Rows(owners, tuple(columns), owners)
+        if self.begun:
+            slots, *columns = numbers(sections, f"{self.prefix}absence_begun", width=4).T
+            owners = stored.rows(slots)
+            found["absence_begun"] = Rows(owners, tuple(columns), owners)
+        if self.waiting is not None:
+            slots, *columns = section("waiting", 5)
+            owners = stored.rows(slots)
+            found["waiting"] = Rows(owners, tuple(columns), owners)
+            found["waiting_marks"] = Rows(np.repeat(owners, columns[0]), tuple(section("waiting_marks", 2)))
+        return {self.prefix + name: rows for name, rows in found.items()}
+
+    def sections(self, columns: Mapping[str, list[Array]], tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+        """The sections of these columns. Events wait in the order of their times, those of a key in their own."""
+        owners, *words, times, shown = columns[self.prefix + "held"]
+        order = np.argsort(times, kind="stable")
+        found: dict[str, Any] = {"held": np.stack([*words, times, owners, shown])[:, order]}
+        events = self.schema.empty_table()
+        if self.schema.names:
+            rows = columns[self.prefix + "held_events"][0]
+            demand(inside(shown, 0, 2), len(rows) == np.count_nonzero(shown), shown[rows] == 1)
+            place = np.empty_like(order)
+            place[order] = np.arange(len(order))
+            events = tables[self.prefix + "held_events"].take(pa.array(np.argsort(place[rows], kind="stable")))
+        found |= {name: np.stack(columns[self.prefix + name]) for name in self.ends}
+        if self.begun:
+            found["absence_begun"] = np.stack(columns[f"{self.prefix}absence_begun"], axis=1)
+        if self.waiting is not None:
+            found |= {name: np.stack(columns[self.prefix + name]) for name in ("waiting", "waiting_marks")}
+        return {self.prefix + name: section.astype("<i8").tobytes() for name, section in found.items()} | {
+            f"{self.prefix}held_events": table_bytes(events)
+        }
+
+    def deadlines(self, rows: Mapping[str, Rows]) -> Iterator[tuple[Array, Array]]:
+        """When what waits is decided, with the keys that it is of."""
+        held = rows[self.prefix + "held"]
+        yield held.owners, held.columns[self.words] + self.delay
+        if self.waiting is not None:
+            waiting = rows[self.prefix + "waiting"]
+            _, starts, ends, _ = waiting.columns
+            yield waiting.owners, self.waiting.deadlines(starts, ends)
 
 
-def _store(state: QueryState) -> Blocks:
-    """The blocks of a query, below what wraps its evaluation."""
-    evaluation: Any = state.evaluation
+def _store(evaluation: Any) -> Blocks:
+    """The blocks of an evaluation, below what wraps it."""
     while not isinstance(getattr(evaluation, "store", None), Blocks):
         evaluation = evaluation.evaluation
     store: Blocks = evaluation.store

@@ -258,6 +258,8 @@ class Bucket:
         """The least watermark (milliseconds) at which something is decided, or (if nothing waits) at which every key is idle."""
         waiting = [self.order.least] if len(self.order) else []
         waiting += [deadline for part in self.parts for deadline in part.deadlines]
+        if self.pages is not None and self.pages.due.least is not None:
+            waiting.append(self.pages.due.least)
         if waiting:
             return -(-min(waiting) // MICROS)
         horizon = self.horizon

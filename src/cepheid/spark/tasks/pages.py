@@ -9,7 +9,8 @@ events costs more than about twice what the better form would have. The number o
 or puts together, at most as many pages as it touches.
 
 A page in which no key can go on is removed when it is touched, or when the hand comes by: it goes round once in the time that an event can matter,
-so that it reads at most about as many pages as events do.
+so that it reads at most about as many pages as events do. Where something waits for its time (NOT FOLLOWED BY), a visit also touches the pages in
+which that time has passed, and no others (`deadlines`).
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.evaluations.absences.absence import ALWAYS
 from cepheid.engine.input.keys import key_table
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.payload import decoded
 from cepheid.engine.letters.values import one_chunk
 from cepheid.engine.memory import container
 from cepheid.engine.run.parts import header, obstacle
+from cepheid.spark.tasks.deadlines import MOST_PAGES, Deadlines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -49,12 +52,9 @@ FEW_KEYS = 100
 SWEPT = 64
 """Pages that the hand looks at in a visit at most, beside twice those that are touched."""
 
-MOST_PAGES = 1 << 31
-"""Most pages of a bucket."""
-
 
 class Store(Protocol):
-    """Where the pages of a bucket are."""
+    """Where the pages of a bucket are; those with negative numbers are no pages, but `Deadlines`."""
 
     def get(self, number: int) -> bytes | None:
         """A page, None where there is none."""
@@ -77,7 +77,7 @@ class Pages:
 
     on: whether there are pages; else all is in `part`. count: pages, empty ones among them. keys, size: of the pages that are not in `part`, and
     their bytes. hand, swept: the page that is looked at next, and the time when some were. regret: what the other form would have cost less, in
-    microseconds. forced: as `unit.FORCED`.
+    microseconds. due: when which of them are to be looked at. forced: as `unit.FORCED`.
     """
 
     def __init__(self, part: QueryStates, form: Form, store: Store, *, forced: int | None = None) -> None:
@@ -91,29 +91,31 @@ class Pages:
         self._common: dict[str, Any] = {}
         self._fetched: dict[int, bytes | None] = {}
         self.read = self.stale = False
+        self.due = Deadlines(store)
+        self._page_cost = 2 * PAGE_COST if form.waits else PAGE_COST  # a page is touched again when its time has passed
 
     # ------------------------------------------------------------------------------------------------------------------- a visit
 
     def fetch(self, events: pa.Table, *, before: int, latest: int, events_before: int, start: int, now: int) -> None:
-        """Let `part`, which is fresh, have the keys that some events are of, with those beside them.
+        """Let `part`, which is fresh, have the keys that some events are of, and those of which something is decided now, with those beside them.
 
         before, latest: the greatest time before these events, and with them. events_before: how many events came before. start: the time of the
         first of these. now: the least time that a later event may have. Raises SnapshotError where a page is damaged, or has keys of another one.
         """
         horizon = self.part.horizon if self.part.forgets else None
+        due = self.due.take(now) if self.form.waits else np.zeros(0, np.int64)
         if horizon is not None and before + horizon < min(start, now):
+            # All is idle but for what is decided now: that is one whole value from now on.
+            self._get({*due.tolist()}, self.count, latest=latest, events=events_before)
             self.clear()
             return
         numbers = self._touched(events)
         if self.forced is None and self.regret > CHANGE_COST * self.count:
             self._fetch_all(latest=latest, events=events_before)
             return
-        old, touched = self.count, {*numbers.tolist()}
+        old, touched = self.count, {*numbers.tolist(), *due.tolist()}
         touched |= self._resize(len(touched)) if touched else set()
-        if touched:
-            self._fetched = {number: self.store.get(number) for number in sorted(touched)}
-            found = {number: page for number, page in self._fetched.items() if page is not None}
-            self._load(found, old, latest=latest, events=events_before)
+        self._get(touched, old, latest=latest, events=events_before)
         if horizon is not None:
             self._sweep(touched, now=now, horizon=horizon)
         if self.forced is None:
@@ -125,6 +127,13 @@ class Pages:
         if not events.num_rows:
             return np.zeros(0, np.int64)
         return np.unique(page_of(key_hashes(self.part.keys_of(events)), self.count))
+
+    def _get(self, touched: set[int], count: int, *, latest: int, events: int) -> None:
+        """Let `part` have the keys of some pages; count: see `_load`."""
+        if touched:
+            self._fetched = {number: self.store.get(number) for number in sorted(touched)}
+            found = {number: page for number, page in self._fetched.items() if page is not None}
+            self._load(found, count, latest=latest, events=events)
 
     def _load(self, found: Mapping[int, bytes], count: int, *, latest: int, events: int) -> None:
         """Let `part` have the keys of some pages; count: how many pages there were when they were written."""
@@ -140,7 +149,7 @@ class Pages:
 
     def _fetch_all(self, *, latest: int, events: int) -> None:
         """One whole value from now on."""
-        self._load(dict(self.store.all()), self.count, latest=latest, events=events)
+        self._load({number: page for number, page in self.store.all() if number >= 0}, self.count, latest=latest, events=events)
         if self.keys or self.size:
             raise container.damaged("pages are missing")
         self.clear()
@@ -158,6 +167,7 @@ class Pages:
                 moved |= {self.count, self.count - (1 << self.count.bit_length() - 1)}
             else:
                 break
+        self.hand %= self.count
         return moved
 
     def _sweep(self, touched: set[int], *, now: int, horizon: int) -> None:
@@ -185,7 +195,7 @@ class Pages:
 
     def _cut(self, sections: Mapping[str, Any], *, latest: int) -> None:
         gone = {number for number, page in self._fetched.items() if page is not None}
-        for number, page in self.form.cut(sections, lambda keys: page_of(key_hashes(keys), self.count), latest=latest):
+        for number, page in self.form.cut(sections, lambda keys: page_of(key_hashes(keys), self.count), latest=latest, told=self._told):
             self.store.put(number, page)
             self.size += len(page)
             gone.discard(number)
@@ -193,6 +203,15 @@ class Pages:
             self.store.remove(number)
         self.keys += self.part.keys
         self._fetched, self.stale = {}, True
+
+    def _told(self, numbers: Array, deadlines: Array) -> Array:
+        """When pages are looked at at the latest, given when the first of what waits in each is decided: as they were told before, or then."""
+        pages = (self._fetched.get(number) for number in numbers.tolist())
+        known: Array = np.array([ALWAYS if page is None else header(page).due for page in pages], np.int64)
+        known[known < self.due.looked] = ALWAYS
+        new = deadlines < known
+        self.due.add(numbers[new], deadlines[new])
+        return np.where(new, deadlines, known)
 
     @property
     def all_keys(self) -> int:
@@ -207,9 +226,9 @@ class Pages:
         if keys <= FEW_KEYS or self.forced is not None:
             self.regret = 0
             return
-        cost, most = KEY_COST * keys, PAGE_COST * events.num_rows
+        cost, most = KEY_COST * keys, self._page_cost * events.num_rows
         if most > cost:
-            most = PAGE_COST * len(np.unique(key_hashes(self.part.keys_of(events))))
+            most = self._page_cost * len(np.unique(key_hashes(self.part.keys_of(events))))
         self.regret = max(0, self.regret + cost - most)
 
     def turn(self, sections: Mapping[str, Any], *, latest: int, now: int) -> bool:
@@ -219,6 +238,7 @@ class Pages:
             return False
         self.on, self.count, self.regret, self.hand, self.swept = True, min(pages, MOST_PAGES), 0, 0, now
         self.keys = self.size = 0
+        self.due.looked = now
         self._common = {name: sections[name] for name in self.form.common}
         self._cut(sections, latest=latest)
         return True
@@ -231,6 +251,7 @@ class Pages:
     def clear(self) -> None:
         """There are no pages any more."""
         self.store.clear()
+        self.due.clear()
         self.on, self.count, self.keys, self.size, self.hand, self.regret, self.swept = False, 1, 0, 0, 0, 0, NEVER
         self._fetched, self.read = {}, False
 
@@ -239,16 +260,20 @@ class Pages:
     def dump(self) -> tuple[dict[str, int], dict[str, Any]]:
         """What a bucket has to know of its pages: numbers, and the sections that are of no key."""
         numbers = {name: getattr(self, name) for name in ("count", "keys", "size", "hand", "swept", "regret")}
-        return numbers, self._common
+        if not self.form.waits:
+            return numbers, self._common
+        return numbers | {"looked": self.due.looked}, self._common | self.due.dump()
 
     def load(self, numbers: Mapping[str, Any], sections: Mapping[str, Any]) -> None:
         """Go on, fresh, from what `dump` gave; raises KeyError or ValueError where that cannot be."""
         self.on = True
         self.count = container.number_in(numbers, "count", least=1, most=MOST_PAGES)
         self.keys, self.size, self.regret = (container.number_in(numbers, name) for name in ("keys", "size", "regret"))
-        self.hand = container.number_in(numbers, "hand", most=self.count)
+        self.hand = container.number_in(numbers, "hand", most=MOST_PAGES) % self.count  # an older state has a hand past pages that are gone
         self.swept = container.time_in(numbers, "swept")
         self._common = {name: sections[name] for name in self.form.common}
+        if self.form.waits:
+            self.due.load(sections, container.time_in(numbers, "looked"))
 
 
 def whole(compiled: Iterable[Compiled]) -> str | None:

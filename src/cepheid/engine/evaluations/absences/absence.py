@@ -359,6 +359,26 @@ class AbsenceState:
             self._before = np.append(self._before, np.zeros(max(missing, len(self._before)), np.int64))
         return self._before
 
+    @property
+    def runs(self) -> Sequence[AnyEvaluation]:
+        """The evaluation of each n."""
+        return self._runs
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the events that wait and that a match may show."""
+        return self._empty.events.schema
+
+    @property
+    def words(self) -> int:
+        """Words of what an event says to p."""
+        return self._form.words or 1
+
+    @property
+    def begins_earlier(self) -> bool:
+        """Whether some n may begin before the event that is read first."""
+        return self._begun is not None
+
     # ---------------------------------------------------------------------------------------------------------------- giving back
 
     @property

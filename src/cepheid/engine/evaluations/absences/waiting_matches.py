@@ -84,7 +84,8 @@ class WaitingMatches:
         lines = self.lines
         ends = Ends(lines.slots, _last(lines.chunk), lines.ends)
         lines = lines.take(np.flatnonzero(~any_vetoed(ends, completed, self.absences, starts=lines.starts)))
-        decided = np.ones(len(lines), np.bool_) if now is None else ~undecided(self._since(lines), now - 1, self._longest)
+        since = self._since(lines.starts, lines.ends)
+        decided = np.ones(len(lines), np.bool_) if now is None else ~undecided(since, now - 1, self._longest)
         self.lines = lines.take(np.flatnonzero(~decided))
         found = lines.take(np.flatnonzero(decided))
         return found.take(np.argsort(found.places, kind="stable"))
@@ -92,11 +93,15 @@ class WaitingMatches:
     @property
     def deadline(self) -> int | None:
         """When the first of them is decided: once an event after this time has come; None: none waits."""
-        return int(self._since(self.lines).min()) + self._longest if len(self.lines) else None
+        return int(self.deadlines(self.lines.starts, self.lines.ends).min()) if len(self.lines) else None
 
-    def _since(self, lines: Lines) -> Array:
+    def deadlines(self, starts: Array, ends: Array) -> Array:
+        """When each of some matches is decided, by the times of their first and last events."""
+        return self._since(starts, ends) + self._longest
+
+    def _since(self, starts: Array, ends: Array) -> Array:
         """The times from which they wait."""
-        return lines.ends if self._at_end else lines.starts
+        return ends if self._at_end else starts
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 
