@@ -128,7 +128,8 @@ def header(data: bytes) -> Header:
         return Header(*values)
     if len(data) < _HEADER.size + _DUE.size + _CHECKSUM.size:
         raise damaged("a page is cut off")
-    return Header(*values, *_DUE.unpack_from(data, _HEADER.size), _HEADER.size + _DUE.size)
+    (due,) = _DUE.unpack_from(data, _HEADER.size)
+    return Header(*values, due=due, start=_HEADER.size + _DUE.size)
 
 
 class Form:

@@ -44,7 +44,9 @@ class Deadlines:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.clear()
+        self.looked = NEVER
+        self._soon: Array = np.zeros((2, 0), np.int64)  # deadlines, ascending, and pages
+        self._runs: Array = np.zeros((2, 0), np.int64)  # least deadlines, ascending, and numbers
 
     @property
     def least(self) -> int | None:
@@ -101,8 +103,7 @@ class Deadlines:
     def clear(self) -> None:
         """Forget all of it; the store is cleared by others."""
         self.looked = NEVER
-        self._soon: Array = np.zeros((2, 0), np.int64)  # deadlines, ascending, and pages
-        self._runs: Array = np.zeros((2, 0), np.int64)  # least deadlines, ascending, and numbers
+        self._soon, self._runs = self._soon[:, :0], self._runs[:, :0]
 
     # ------------------------------------------------------------------------------------------------------------------- as bytes
 
