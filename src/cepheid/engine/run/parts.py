@@ -119,17 +119,17 @@ def header(data: bytes) -> Header:
     """The header of a part; raises SnapshotError where it is none, cut off or damaged. O(n)."""
     if len(data) < _HEADER.size + _CHECKSUM.size:
         raise damaged("a page is cut off")
-    version, *values = _HEADER.unpack_from(data)
+    version, keys, latest, words = _HEADER.unpack_from(data)
     if version not in {VERSION, WAITING}:
         raise damaged(f"a page has format {version}, and this version of Cepheid reads {VERSION} and {WAITING}")
     if zlib.crc32(memoryview(data)[: -_CHECKSUM.size]) != _CHECKSUM.unpack(data[-_CHECKSUM.size :])[0]:
         raise damaged("the checksum of a page is wrong")
     if version == VERSION:
-        return Header(*values)
+        return Header(keys, latest, words)
     if len(data) < _HEADER.size + _DUE.size + _CHECKSUM.size:
         raise damaged("a page is cut off")
     (due,) = _DUE.unpack_from(data, _HEADER.size)
-    return Header(*values, due=due, start=_HEADER.size + _DUE.size)
+    return Header(keys, latest, words, due=due, start=_HEADER.size + _DUE.size)
 
 
 class Form:
