@@ -3,9 +3,9 @@
     python benchmarks/bench_corpus.py [--sizes N ..] [--only PATTERN] [--kinds KIND ..]
 
 Every figure is nanoseconds of the processor per event, the median of three: `run` at each size, and `pushes` of 1,000 events. A query that costs more
-than `STOP` at one size is not run at the next. One that would miss the goal otherwise is measured once more, and the lower figures count: other work
-on the machine makes them worse, never better. `compile_ms` is from the text to what runs. `methods` are those of its EVENT definitions and its own;
-`update` says what an event costs.
+than `STOP` at one size, twice, is not run at the next. One that would miss the goal otherwise is measured once more, and the lower figures count:
+other work on the machine makes them worse, never better. `compile_ms` is from the text to what runs. `methods` are those of its EVENT definitions
+and its own; `update` says what an event costs.
 
 A query is judged by its figure at the greatest size. It reaches the goal if that is at most `GOAL` (`DEFINITIONS_GOAL` with EVENT definitions), and
 at most `GROWTH` times the figure at a tenth of that size, if that is `GROWS_FROM` or more. An entry that has `known` says why it does not. The exit
@@ -170,6 +170,8 @@ def measured(entry: Entry, sizes: list[int]) -> dict[str, Any]:
         query.run(entry.stream(WARM))
         for size in sizes:
             row["run"][size], row["matches"][size] = _run(query, entry, size)
+            if row["run"][size] > STOP:
+                row["run"][size] = min(row["run"][size], _run(query, entry, size)[0])
             if row["run"][size] > STOP:
                 break
         if _judged(row)["missed"] and row["run"][size] <= STOP:

@@ -85,6 +85,7 @@ class Plan:
         self._check_readable()
         options = (
             ("order", self.options.order, self.source.names),
+            ("partition", self.options.partition if self.source.frame.isStreaming else (), self.source.names),
             ("columns", self.options.columns or (), (*self.source.names, *self.attributes)),
         )
         for option, names, known in options:
@@ -375,12 +376,21 @@ class Plan:
 
         Where the key comes from equalities, a NULL in it is no dropped event: it is one that no match can have.
         """
+        staying = self.staying
+        frame = self.counting_dropped(frame, observed)
+        return frame if staying is None else self.passing(frame, staying)
+
+    def counting_dropped(self, frame: DataFrame, observed: Observation | str | None) -> DataFrame:
+        """The events, of which those are counted that are dropped."""
+        return frame.observe(observed, *self.drop_counts()) if self.dropped and observed is not None else frame
+
+    @property
+    def staying(self) -> Column | None:
+        """Whether an event is not dropped; None where all stay. Never NULL."""
         reasons = self.dropped
-        if reasons and observed is not None:
-            frame = frame.observe(observed, *self.drop_counts())
         if self.compiled.derived:
             reasons["derived"] = self._null_in(self.compiled.derived)
-        return self.passing(frame, ~functools.reduce(operator.or_, reasons.values())) if reasons else frame
+        return ~functools.reduce(operator.or_, reasons.values()) if reasons else None
 
     def drop_counts(self) -> list[Column]:
         """How many events are dropped, by reason, as aggregates of the events."""
@@ -630,24 +640,41 @@ def kept(plans: Sequence[Plan]) -> DataFrame:
     if first.until is not None:
         early = first.time <= first.until_column
         frame = frame.where(early | first.time.isNull() if first.options.null_time == "error" else early)
+    relevance = relevant(plans)
+    return frame if relevance is None else first.passing(frame, balanced(operator.or_, [relevance, *first.dropped.values()]))
+
+
+def relevant(plans: Sequence[Plan]) -> Column | None:
+    """Whether an event can change anything in one of several queries; None where all can. NULL: it cannot."""
     if not all(plan.dropping for plan in plans):
-        return frame
-    printer = first.printer()
-    return first.passing(frame, balanced(operator.or_, [*(plan.relevant(printer) for plan in plans), *first.dropped.values()]))
+        return None
+    printer = plans[0].printer()
+    return balanced(operator.or_, [plan.relevant(printer) for plan in plans])
 
 
 def prepare(
-    plans: Sequence[Plan], *, observed: Observation | str | None, first: Mapping[str, Column] | None = None, last: Iterable[str] = ()
+    plans: Sequence[Plan],
+    *,
+    observed: Observation | str | None,
+    first: Mapping[str, Column] | None = None,
+    last: Iterable[str] = (),
+    marked: str | None = None,
 ) -> DataFrame:
     """The events of queries over one source as they travel: keys, time, letters, tie-breakers, payload; without those that can change nothing.
 
     first: columns in front. last: the source's that travel besides, behind all others. observed: where the events are counted that are dropped
-    for their key or time.
+    for their key or time. marked: the column of `first` that is NULL for the events that would be left out otherwise, and that travel, too.
     """
     plan = plans[0]
     printer = plan.printer()
-    frame = plan.without_dropped(kept(plans), observed=observed)
     columns = {**(first or {}), **plan.key_columns(), TIME: plan.time}
+    if marked is None:
+        frame = plan.without_dropped(kept(plans), observed=observed)
+    else:
+        frame = plan.counting_dropped(plan.source.frame, observed)
+        conditions = [condition for condition in (relevant(plans), plan.staying) if condition is not None]
+        if conditions:
+            columns[marked] = F.when(functools.reduce(operator.and_, conditions), columns[marked])
     columns |= {name: plan.letter(printer, parts) for name, parts in letter_columns(plans).items()}
     columns |= {
         value_column(value): printer.value(value)

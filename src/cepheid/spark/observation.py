@@ -70,7 +70,9 @@ def figures(progress: Mapping[str, Any]) -> Figures | None:
     greatest time of the latter, None if there are none; matches. waiting, keys, state_bytes: events that wait for the watermark, keys with state
     and bytes of state, in the buckets that this micro-batch visited; None if it visited none. watermark: that of this micro-batch, None before the
     first; earliest, greatest: event time of what it read; lag, clock_lag: the watermark behind the greatest event time and behind the clock
-    (timedelta). seconds: how long it took. moved: whether the source moved on.
+    (timedelta). seconds: how long it took. moved: whether the source moved on; behind: whether it says that it has more than was read. known,
+    partitions, apart: with partition=, the time up to which all is known, the partitions that are waited for, and how far these are apart in event
+    time (timedelta); else, and where no bucket was visited, None.
     """
     observed = {name: _row(row) for name, row in (progress.get("observedMetrics") or {}).items()}
     if OBSERVED not in observed:
@@ -91,7 +93,7 @@ def figures(progress: Mapping[str, Any]) -> Figures | None:
         **{name: int(counts.get(name) or 0) for name in FLOWS},
         **{name: int(dropped.get(name) or 0) for name in ("null_keys", "null_times")},
         **{name: int(left_out.get(name) or 0) for name in LEFT},
-        "furthest": None if left_out.get("furthest") is None else EPOCH + dt.timedelta(microseconds=min(left_out["furthest"], LAST_TIME)),
+        "furthest": _since_epoch(left_out.get("furthest")),
         **{name: counts.get(name) for name in LEVELS},
         "watermark": watermark,
         "earliest": times.get("min"),
@@ -100,7 +102,18 @@ def figures(progress: Mapping[str, Any]) -> Figures | None:
         "clock_lag": started - watermark if started and watermark else None,
         "seconds": (durations.get("triggerExecution") or progress.get("batchDuration") or 0) / 1000,
         "moved": any(source.get("startOffset") != source.get("endOffset") for source in sources),
+        "behind": any(
+            source.get("latestOffset") not in {None, "null"} and source["latestOffset"] != source.get("endOffset") for source in sources
+        ),
+        "known": _since_epoch(counts.get("known")),
+        "partitions": counts.get("partitions"),
+        "apart": None if counts.get("apart") is None else dt.timedelta(microseconds=counts["apart"]),
     }
+
+
+def _since_epoch(micros: int | None) -> dt.datetime | None:
+    """A time in microseconds as a datetime, at most the last one that may be."""
+    return None if micros is None else EPOCH + dt.timedelta(microseconds=min(micros, LAST_TIME))
 
 
 def _row(row: Any) -> dict[str, Any]:
@@ -141,13 +154,38 @@ def line(batch: Figures) -> str:
         parts.append(
             f"watermark {moment(batch['watermark'])}" + "".join(f", {apart(lag)} {what}" for what, lag in lags.items() if lag is not None)
         )
+    if batch["known"] is not None:
+        parts.append(f"known up to {moment(batch['known'])}, {batch['partitions']} partitions up to {span(batch['apart'])} apart")
     parts.append(f"{batch['seconds']:.3g} s")
     return f"cepheid {batch['query']} #{batch['batch']}: {'; '.join(parts)}"
 
 
+CATCH_UP = (
+    "the source was behind: one watermark stands for all its partitions, which are read unevenly then;"
+    ' q.on(.., partition=..), for Kafka "partition", waits for the slowest of them'
+)
+"""The way out where events are late while a source is behind."""
+
+
+def warning(batch: Figures) -> str | None:
+    """What is wrong with a micro-batch, and what to do; None where nothing is known to be."""
+    if not late_in_backlog(batch):
+        return None
+    return f"cepheid {batch['query']} #{batch['batch']}: warning: {batch['late']:,} events were late while {CATCH_UP}"
+
+
+def late_in_backlog(batch: Figures) -> bool:
+    """Whether events may have been late only because a backlog is read unevenly."""
+    return bool(batch["late"] and batch["behind"] and batch["partitions"] is None)
+
+
 def by_how_much(*batches: Figures) -> str:
     """By how much events of micro-batches were late, at most: that much more lateness takes all that were read; empty where it is not known."""
-    behind = [each["watermark"] - each["earliest"] for each in batches if each["late"] and each["watermark"] and each["earliest"]]
+    behind = [
+        each["watermark"] - each["earliest"]
+        for each in batches
+        if each["late"] and each["watermark"] and each["earliest"] and each["partitions"] is None
+    ]
     return f" by up to {span(max(behind))}" if behind and max(behind) > dt.timedelta(0) else ""
 
 
@@ -237,6 +275,11 @@ class Situation:
         return f"an event with the time {moment(max(times))}" if times else "an event with a wrong time, later than all others,"
 
     @property
+    def backlog(self) -> str:
+        """What to do where events were late while the source was behind; empty where none was."""
+        return f" While they came, {CATCH_UP}." if any(map(late_in_backlog, self.since)) else ""
+
+    @property
     def left_out(self) -> str:
         """Which events were left out for their time, and their furthest; empty where none was."""
         counts = {DROPS[name]: self.total(name) for name in LEFT if self.total(name)}
@@ -267,7 +310,7 @@ def all_late(now: Situation) -> str | None:
     watermark, greatest = now.last("watermark"), max(tail.times("greatest"), default=None)
     text = (
         f"all relevant events {tail.where} are too late: {late:,} came, each at or before the watermark {_shown(watermark)}{tail.late}."
-        " A larger lateness= would have included them; late=True gives them back."
+        f" A larger lateness= would have included them; late=True gives them back.{tail.backlog}"
     )
     if watermark is not None and greatest is not None and greatest < watermark:
         text += (
@@ -297,7 +340,13 @@ def all_left_out(now: Situation) -> str | None:
 
 
 def _waiting(now: Situation) -> str:
-    watermark = now.last("watermark")
+    watermark, known = now.last("watermark"), now.last("known")
+    if known is not None:
+        return (
+            f"{now.last('waiting'):,} or more events wait for the slowest of {now.last('partitions')} partitions of the source: all is known up to"
+            f" {moment(known)}, and the greatest times of the partitions are up to {span(now.last('apart'))} apart. A partition without events is"
+            " waited for until idle= has passed, while the others give events."
+        )
     place = "not there yet" if watermark is None else f"at {moment(watermark)}"
     text = (
         f"{now.last('waiting'):,} or more events wait for the watermark, which is {place}."
@@ -420,6 +469,7 @@ def reason(batches: Iterable[Figures], *, active: bool = True, busy: bool = Fals
     if late and cause not in {all_late, far_ahead}:
         told += f" Besides, {late:,} of {relevant:,} relevant events {now.where} were too late{now.late}."
         told += " A lateness= that is larger by more than this takes them." if now.late else ""
+        told += now.backlog
     last = max((batch["batch"] for batch in now.batches if batch["matches"]), default=None)
     if last is None or not now.since:
         return told
@@ -458,9 +508,10 @@ def asked_for(asked: Query | Recognition | None) -> str:
 class Listener(StreamingQueryListener):
     """Reports each micro-batch of each stream with a `q.on`: `spark.streams.addListener(cepheid.spark.Listener())`.
 
-    to: "print" a line, send it to the "logger" `cepheid.spark` (level INFO), or a function that is called with the figures (a dict, see `figures`).
-    keep: how many micro-batches `recent` has. One listener serves all queries of a session, also through Spark Connect; it ignores queries without a
-    `q.on`. Its own errors are logged, and never affect the stream. Raises InputError for other values.
+    to: "print" a line, send it to the "logger" `cepheid.spark` (level INFO; WARNING for events that are late while the source is behind), or a
+    function that is called with the figures (a dict, see `figures`). keep: how many micro-batches `recent` has. One listener serves all queries of
+    a session, also through Spark Connect; it ignores queries without a `q.on`. Its own errors are logged, and never affect the stream. Raises
+    InputError for other values.
     """
 
     def __init__(self, *, to: str | Callable[[Figures], object] = "print", keep: int = RECENT) -> None:
@@ -496,12 +547,14 @@ class Listener(StreamingQueryListener):
 
 
 def _print(batch: Figures) -> None:
-    sys.stdout.write(f"{line(batch)}\n")
+    sys.stdout.write("".join(f"{each}\n" for each in (line(batch), warning(batch)) if each))
     sys.stdout.flush()
 
 
 def _log(batch: Figures) -> None:
     LOGGER.info("%s", line(batch))
+    if (text := warning(batch)) is not None:
+        LOGGER.warning("%s", text)
 
 
 WAYS: Mapping[str, Callable[[Figures], object]] = {"print": _print, "logger": _log}

@@ -14,7 +14,7 @@ from pyspark.sql import Row
 from pyspark.sql import types as spark_types
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from cepheid.spark.tasks.visits import BLOB, COUNTS, SEAL
+from cepheid.spark.tasks.visits import BLOB, COUNTS, PARTITION_LEVELS, SEAL, TOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,17 +24,21 @@ if TYPE_CHECKING:
 
     from cepheid.engine.run.parts import Form
     from cepheid.spark.tasks.buckets import Bucket
+    from cepheid.spark.tasks.partition_times import PartitionTimes
     from cepheid.spark.tasks.unit import Unit
 
 MOMENT = "moment"
 """The event time of a row: the least one of its blob's matches."""
+
+NEVER = -(1 << 63)
+"""Before all times, as in `engine.input.order`, which is not imported here."""
 
 EPOCH = dt.datetime.fromtimestamp(0, dt.UTC)
 STEP = spark_types.StructType(
     [
         spark_types.StructField(MOMENT, spark_types.TimestampType()),
         spark_types.StructField(BLOB, spark_types.BinaryType()),
-        *(spark_types.StructField(name, spark_types.LongType()) for name in COUNTS),
+        *(spark_types.StructField(name, spark_types.LongType()) for name in (*COUNTS, *PARTITION_LEVELS)),
     ]
 )
 """What the operator gives: rows with a blob of matches, and one row with the counts of each visit."""
@@ -72,7 +76,11 @@ class SparkPages:
 
 
 class BucketProcessor(StatefulProcessor):
-    """The stateful operator: a value of bytes per bucket, pages where its keys are many, and a timer for when it is to be looked at again."""
+    """The stateful operator: a value of bytes per bucket, pages where its keys are many, and a timer for when it is to be looked at again.
+
+    Where the source's partitions count, another value has their times: each micro-batch tells every bucket how far these are, and most buckets have
+    nothing to do then, and do not read the rest of their state.
+    """
 
     def __init__(self, unit: dict[str, Any]) -> None:
         self.packed = unit
@@ -82,6 +90,7 @@ class BucketProcessor(StatefulProcessor):
         self.handle = handle
         self.state = handle.getValueState("bucket", STATE)
         self.pages = SparkPages(handle.getMapState("pages", PAGE, STATE))
+        self.times = handle.getValueState("times", STATE)
 
     @cached_property
     def unit(self) -> Unit:
@@ -103,12 +112,26 @@ class BucketProcessor(StatefulProcessor):
 
         if key[0] == SEAL:
             self._check_seal()
-        else:
-            yield from self._step([table_of(row[BLOB]) for row in rows], timerValues, None)
+            return
+        tables, told = [], []
+        for row in rows:
+            if row[BLOB] is not None:
+                tables.append(table_of(row[BLOB]))
+            if row[TOLD] is not None:
+                told.append(bytes(row[TOLD]))
+        times, before = self._times(), NEVER
+        if times is not None:
+            before = times.known
+            times.take(told)
+            if not tables and not times.due:
+                self._keep(times)
+                return
+        yield from self._step(tables, timerValues, None, times, before=before)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803 - Spark's
         """The watermark has come to where something is decided, or all is idle."""
-        yield from self._step([], timerValues, expiredTimerInfo.getExpiryTimeInMs())
+        times = self._times()
+        yield from self._step([], timerValues, expiredTimerInfo.getExpiryTimeInMs(), times, before=NEVER if times is None else times.known)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -123,7 +146,25 @@ class BucketProcessor(StatefulProcessor):
         else:
             bucket.check_seal(bytes(stored[0]))
 
-    def _step(self, tables: list[pa.Table], timers: Any, expired: int | None) -> Iterator[Row]:
+    def _times(self) -> PartitionTimes | None:
+        """How far the source's partitions are; None where they do not count."""
+        if self.unit.partitions is None:
+            return None
+        from cepheid.spark.tasks.buckets import refused
+        from cepheid.spark.tasks.partition_times import PartitionTimes
+
+        times, stored = PartitionTimes(*self.unit.partitions), self.times.get()
+        if stored is not None:
+            times.load(bytes(stored[0]), fingerprint=self.unit.fingerprint, **refused(self.unit))
+        return times
+
+    def _keep(self, times: PartitionTimes) -> None:
+        self.times.update((times.dump(fingerprint=self.unit.fingerprint),))
+
+    def _step(
+        self, tables: list[pa.Table], timers: Any, expired: int | None, times: PartitionTimes | None, *, before: int
+    ) -> Iterator[Row]:
+        """Visit the bucket. times: how far the source's partitions are; before: the least time that a later event might have before this visit."""
         from cepheid.spark.tasks.buckets import Bucket
 
         bucket = Bucket(self.unit, self.pages, self.form)
@@ -131,7 +172,7 @@ class BucketProcessor(StatefulProcessor):
         if stored is not None:
             bucket.load(bytes(stored[0]))
         watermark = timers.getCurrentWatermarkInMs()
-        step = bucket.step(tables, watermark)
+        step = bucket.step(tables, watermark, before=before, after=NEVER if times is None else times.known)
         self._set_timer(bucket, step.deadline, watermark, expired)
         if bucket.empty:
             self.state.clear()
@@ -141,11 +182,16 @@ class BucketProcessor(StatefulProcessor):
             data = bucket.dump()
             size = len(data) + bucket.size
             self.state.update((data,))
+        levels: dict[str, int | None] = dict.fromkeys(PARTITION_LEVELS)
+        if times is not None:
+            times.deadline = step.deadline
+            levels |= times.counts
+            self._keep(times)
         for moment, blob in step.rows:
-            yield Row(**{MOMENT: EPOCH + dt.timedelta(microseconds=moment), BLOB: blob, **dict.fromkeys(COUNTS)})
+            yield Row(**{MOMENT: EPOCH + dt.timedelta(microseconds=moment), BLOB: blob, **dict.fromkeys((*COUNTS, *PARTITION_LEVELS))})
         # Never at or below the watermark: such a row would be an error.
         now = EPOCH + dt.timedelta(milliseconds=watermark, microseconds=1)
-        yield Row(**{MOMENT: now, BLOB: None, **step.counts, "state_bytes": size})
+        yield Row(**{MOMENT: now, BLOB: None, **step.counts, "state_bytes": size, **levels})
 
     def _set_timer(self, bucket: Bucket, deadline: int | None, watermark: int, expired: int | None) -> None:
         """One timer at or before the deadline; none that has passed, or the bucket would be visited twice in one micro-batch."""

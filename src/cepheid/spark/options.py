@@ -17,6 +17,9 @@ class Options:
     type: str | Column | None
     time: str
     lateness: object
+    partition: tuple[str, ...]
+    apart: object
+    idle: object
     order: tuple[str, ...]
     any_order: bool
     null_keys: str

@@ -23,7 +23,7 @@ from cepheid.spark.source import arrow_bytes
 from cepheid.spark.tasks import unit
 from cepheid.spark.tasks.absences import FOREVER, UNDECIDED, run_absences
 from cepheid.spark.tasks.unit import Unit
-from cepheid.spark.tasks.visits import BUCKET
+from cepheid.spark.tasks.visits import BUCKET, MOMENT_READ, SOURCE
 from cepheid.spark.tasks.worker import TIME, run_tasks
 
 if TYPE_CHECKING:
@@ -154,7 +154,9 @@ class QueryPlans:
             queries=self.names,
             late=tuple((name, self.first.payload_column(name)) for name in self.first.incoming) if late else None,
             output=arrow_bytes(output),
-            schema=arrow_bytes(spark_types.StructType([field for field in prepared.schema if field.name != BUCKET])),
+            schema=arrow_bytes(
+                spark_types.StructType([field for field in prepared.schema if field.name not in {BUCKET, SOURCE, MOMENT_READ}])
+            ),
             max_bytes=self.first.options.max_bytes,
             null_keys=self.first.options.null_keys,
             page_keys=unit.FORCED,

@@ -29,6 +29,10 @@ ANY_ORDER = "any"
 """`order="any"`: events of one key, time and tie-breakers come in any order."""
 
 
+APART, IDLE = "1 day", "1 minute"
+"""How far partitions of a source may be apart in event time, and how long one may be silent, where nobody says."""
+
+
 def on(
     query: Query | str | Sequence[Query | str] | Mapping[str, Query | str],
     *,
@@ -40,6 +44,9 @@ def on(
     bad_time: str = "error",
     max_ahead: object = None,
     lateness: object = None,
+    partition: str | Sequence[str] = (),
+    apart: object = APART,
+    idle: object = IDLE,
     until: object = None,
     since: object = None,
     positions: bool = False,
@@ -65,6 +72,11 @@ def on(
     times are left out, because they would make all others late (default: no check). lateness: for streams: how late an event may come, as a text
     ("10 minutes") or timedelta, if the time column has no watermark yet.
 
+    Where a stream's source has partitions, such as Kafka's topics. partition: the columns that say which partition an event is from; then an event is
+    late only if it is behind the other events of its own partition by more than `lateness`, however unevenly partitions are read. apart: how far
+    partitions may be apart in event time; Spark's watermark, and so `decided_time`, stays behind by that much more. idle: how long a partition may
+    be silent, by the clock, before nobody waits for it.
+
     Where the data ends. until: for a DataFrame: events after this time are not read, and the events count as complete up to it; "end": no events
     follow. since: for a stream that continues after a DataFrame's `until`: gives the matches that are decided after this time; the stream must start
     at this time minus the window (with EVENT definitions, minus all their windows too).
@@ -89,6 +101,9 @@ def on(
         type=type,
         time=time,
         lateness=lateness,
+        partition=(partition,) if isinstance(partition, str) else tuple(partition),
+        apart=apart,
+        idle=idle,
         order=given[:-1] if any_order else given,
         any_order=any_order,
         null_keys=null_keys,

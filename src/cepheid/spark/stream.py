@@ -15,6 +15,7 @@ stream with an error that `translation.translated` gives its class back.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa  # noqa: TC002 - Spark reads the annotations of functions
@@ -26,7 +27,7 @@ from cepheid.engine.plan.explain import evaluations_text, meaning_text, rows_tex
 from cepheid.errors import InputError, SchemaError, SetupError
 from cepheid.records import record
 from cepheid.spark.batch import Plan, prepare, shuffle_tasks
-from cepheid.spark.columns import nullable
+from cepheid.spark.columns import column_named, nullable
 from cepheid.spark.operator import MOMENT, STEP, BucketProcessor
 from cepheid.spark.source import WATERMARK, arrow_schema
 from cepheid.spark.tasks.bounds import YEARS
@@ -34,8 +35,8 @@ from cepheid.spark.tasks.buckets import DECIDED
 from cepheid.spark.tasks.packing import pack, unpack
 from cepheid.spark.tasks.pages import whole
 from cepheid.spark.tasks.renewal import depends_on_all
-from cepheid.spark.tasks.visits import BLOB, BUCKET, COUNTS
-from cepheid.spark.watermark import with_watermark
+from cepheid.spark.tasks.visits import BLOB, BUCKET, COUNTS, MOMENT_READ, PARTITION_LEVELS, SOURCE, TOLD
+from cepheid.spark.watermark import partitions, with_watermark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,12 +96,15 @@ class StreamPlan:
         """The DataFrame of matches."""
         prepared = self.prepared()
         unit = self.several.unit(prepared, output=self.output(), late=self.options.late)
-        unit = dataclasses.replace(unit, buckets=self.buckets, lateness=self.lateness)
-        packed = prepared.mapInArrow(pack, f"`{BUCKET}` int, {BLOB} binary")
+        partitions = self.partitions
+        unit = dataclasses.replace(unit, buckets=self.buckets, lateness=None if partitions else self.lateness, partitions=partitions)
+        packing = functools.partial(pack, told_buckets=self.buckets if partitions else 0)
+        packed = prepared.mapInArrow(packing, f"`{BUCKET}` int, {BLOB} binary, {TOLD} binary")
         rows = packed.groupBy(BUCKET).transformWithState(
             BucketProcessor(dataclasses.asdict(unit)), STEP, "append", "EventTime", eventTimeColumnName=MOMENT
         )
-        counted = rows.observe(OBSERVED, *(F.sum(name).alias(name) for name in COUNTS))
+        levels = (combine(name).alias(name) for name, combine in zip(PARTITION_LEVELS, (F.min, F.max, F.max), strict=True))
+        counted = rows.observe(OBSERVED, *(F.sum(name).alias(name) for name in COUNTS), *levels)
         matches = F.explode(self._unpacked(BLOB))
         shown = counted.where(F.col(BLOB).isNotNull()).select(matches.alias("match"))
         rows = shown.select(*(self._output_column(field.name) for field in self.output()))
@@ -134,8 +138,22 @@ class StreamPlan:
         """The events as they travel, with their buckets."""
         keys = self.first.key_columns()
         late = [self.first.payload_column(name) for name in self.first.incoming] if self.options.late else []
-        bucket = {BUCKET: self._bucket(list(keys.values()))}
-        return prepare(self.several.plans, observed=f"{OBSERVED}.dropped", first=bucket, last=late)
+        first, marked = {BUCKET: self._bucket(list(keys.values()))}, None
+        if self.partitions:
+            first |= {SOURCE: self._source_partition(), MOMENT_READ: F.current_timestamp()}  # as in `times.ahead`
+            marked = BUCKET
+        return prepare(self.several.plans, observed=f"{OBSERVED}.dropped", first=first, last=late, marked=marked)
+
+    @property
+    def partitions(self) -> tuple[int, int] | None:
+        """The lateness and the time-out of the source's partitions, where they count."""
+        return partitions(self.first, self.watermark)
+
+    def _source_partition(self) -> Column:
+        """The partition of the source that an event is from, as a number: a hash, for partitions are named in many ways."""
+        source = self.first.source
+        names = [*([source.rank] if source.rank else []), *(source.names[name] for name in self.options.partition)]
+        return F.xxhash64(*map(column_named, names))
 
     def _bucket(self, keys: list[Column]) -> Column:
         """The bucket of a key: a hash that never changes, for it decides where the state of a key is."""
@@ -190,6 +208,15 @@ class StreamPlan:
             else f"one value for each, read and written whole ({kept})"
         )
 
+    def _behind(self) -> str:
+        """Which events are late besides, where the source's partitions count."""
+        if self.partitions is None:
+            return ""
+        lateness, idle = self.partitions
+        names = ", ".join(f"`{name}`" for name in self.options.partition)
+        waited = f"one that is silent for {idle} ms is not waited for"
+        return f", or behind its partition ({names}) by {lateness} ms when the others are there, too ({waited}),"
+
     def describe(self) -> str:
         """The plan as text."""
         compiled, options = self.first.compiled, self.options
@@ -209,11 +236,12 @@ class StreamPlan:
             "tasks": "buckets spread over the shuffle partitions" if keys else "one runs the automaton; predicates and packing run in all",
             "order": ", ".join(["time", *ties, "then the order of arrival"])
             + ("" if ties else ": a restart may read events of one key and time in another order; order= names what decides"),
-            "late": f"events at or before the watermark ({slowest}) are counted"
+            "late": f"events at or before the watermark ({slowest}){self._behind()} are counted"
             + (" and given back" if options.late else ", late=True gives them back"),
             "times": self._times(),
             "decided": f"a match is given when the watermark has passed {end}"
-            + ("" if self.lateness is None else f", or an event of the bucket is {self.lateness} ms younger")
+            + (", or all partitions have" if self.partitions else "")
+            + ("" if self.lateness is None or self.partitions else f", or an event of the bucket is {self.lateness} ms younger")
             + "; that time is its event time (decided_time)",
             "columns": ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self.output() if field.name != LATE),
         }

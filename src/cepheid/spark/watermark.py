@@ -42,8 +42,11 @@ WHICH, WHEN = "\1", "\2"
 
 
 def with_watermark(plan: Plan) -> tuple[DataFrame, int | None]:
-    """The events with a watermark on their time, and its delay in milliseconds if it is ours; None for one that the DataFrame has already."""
-    lateness = plan.options.lateness
+    """The events with a watermark on their time, and its delay in milliseconds if it is ours; None for one that the DataFrame has already.
+
+    Where the source's partitions count, ours is behind by how far they may be apart, too.
+    """
+    lateness, partitioned = plan.options.lateness, bool(plan.options.partition)
     name = plan.compiled.layout.time or ""
     column = plan.source.names[name]
     field = plan.source.frame.schema[column]
@@ -59,7 +62,13 @@ def with_watermark(plan: Plan) -> tuple[DataFrame, int | None]:
         )
     own = (field.metadata or {}).get(WATERMARK)
     if own is not None:
-        if lateness is not None and milliseconds("lateness", lateness) != own:
+        given = own if lateness is None else milliseconds("lateness", lateness)
+        if partitioned and given > own:
+            raise InputError(
+                f"lateness={lateness!r} is more than the watermark that `{name}` has: {own} ms",
+                help="that is how far an event may be behind all others: call withWatermark with more",
+            )
+        if not partitioned and given != own:
             raise InputError(f"lateness={lateness!r} differs from the watermark that `{name}` has: {own} ms", help="leave lateness= out")
         _check_leaving_out(plan.options, name)
         return refusing(plan, plan.source.frame, instead=f"before withWatermark, or {DROP} and lateness= in its place"), None
@@ -68,8 +77,16 @@ def with_watermark(plan: Plan) -> tuple[DataFrame, int | None]:
             "a stream needs to know how late an event may come",
             help=('say q.on(.., lateness="10 minutes")', f"or call df.withWatermark({name!r}, ..) before"),
         )
-    delay = milliseconds("lateness", lateness)
+    delay = milliseconds("lateness", lateness) + (milliseconds("apart", plan.options.apart) if partitioned else 0)
     return refusing(plan, left_out(plan), instead=DROP).withWatermark(column, f"{delay} milliseconds"), delay
+
+
+def partitions(plan: Plan, delay: int) -> tuple[int, int] | None:
+    """The lateness and the time-out of the source's partitions in milliseconds, where they count, else None; delay: that of the watermark."""
+    options = plan.options
+    if not options.partition:
+        return None
+    return delay if options.lateness is None else milliseconds("lateness", options.lateness), milliseconds("idle", options.idle)
 
 
 def _check_leaving_out(options: Options, name: str) -> None:

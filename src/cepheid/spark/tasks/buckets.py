@@ -131,10 +131,11 @@ class Bucket:
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
-    def step(self, tables: Sequence[pa.Table], watermark: int) -> Visit:
+    def step(self, tables: Sequence[pa.Table], watermark: int, *, before: int = NEVER, after: int = NEVER) -> Visit:
         """Take events, and decide what the watermark (milliseconds) allows; raises InputError past LAST_TIME.
 
-        O(events log events), and the kernels' time.
+        before, after: the least time that a later event might have before these events came, and with them (microseconds), where the partitions of
+        the source say more than the watermark. O(events log events), and the kernels' time.
         """
         now = watermark * MICROS + 1
         if now > LAST_TIME:
@@ -145,10 +146,10 @@ class Bucket:
                     "and give lateness= instead of withWatermark, or leave such events out before withWatermark",
                 ),
             )
-        self.order.watermark = max(self.order.watermark, now)  # what comes now, and is before it, is late
+        self.order.watermark = max(self.order.watermark, now, before)  # what comes now, and is before it, is late
         self._hold(tables)
         late = self.order.take_late()
-        known = self._known(now)
+        known = max(self._known(now), after, self.order.watermark)
         matches = 0
 
         def dated() -> Iterator[tuple[pa.Table, Array]]:
@@ -372,15 +373,7 @@ class Bucket:
         self._check_buckets(buckets)
 
     def _sections(self, data: bytes) -> dict[str, Any]:
-        again = f"start it with a new checkpointLocation: {handed_over(self.compiled)}"
-
-        def other(*_: object) -> SnapshotError:
-            return SnapshotError(
-                "the checkpoint was made by another query, or over columns of other types, or with another order=",
-                help=(again, "or go back to the queries that wrote it, with their names, arguments and order"),
-            )
-
-        return container.unpack(data, fingerprint=self.unit.fingerprint, other=other, again=again)
+        return container.unpack(data, fingerprint=self.unit.fingerprint, **refused(self.unit))
 
     def _check_buckets(self, stored: int) -> None:
         """Keys would look for their state in other buckets than those that have it."""
@@ -392,6 +385,19 @@ class Bucket:
                     f"or start with a new checkpointLocation: {handed_over(self.compiled)}",
                 ),
             )
+
+
+def refused(unit: Unit) -> dict[str, Any]:
+    """What is said of bytes that a stream of a unit does not take: the arguments of `container.unpack`."""
+    again = f"start it with a new checkpointLocation: {handed_over(unit.compiled)}"
+
+    def other(*_: object) -> SnapshotError:
+        return SnapshotError(
+            "the checkpoint was made by another query, or over columns of other types, or with another order=",
+            help=(again, "or go back to the queries that wrote it, with their names, arguments and order"),
+        )
+
+    return {"other": other, "again": again}
 
 
 def _within_limit(found: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cepheid.engine.letters.values import one_chunk, plain, raw
 from cepheid.engine.memory.container import table_bytes
 from cepheid.spark.tasks.bounds import LAST_TIME
+from cepheid.spark.tasks.partition_times import Told
 from cepheid.spark.tasks.rows import BYTES_PER_PIECE, ROWS_PER_PIECE
-from cepheid.spark.tasks.visits import BLOB, BUCKET, SEAL
+from cepheid.spark.tasks.visits import BLOB, BUCKET, MOMENT_READ, SEAL, SOURCE, TOLD
+from cepheid.spark.tasks.worker import TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cepheid.engine.memory.pools import Array
 
@@ -26,23 +29,39 @@ PACK_ROWS, PACK_BYTES = 1 << 18, 1 << 26
 """Events that a task collects before it hands its blobs on, and their bytes: what it holds in memory."""
 
 
-def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function that mapInArrow calls: one row per bucket, with its events of these batches, and first of all one for SEAL. Linear."""
+def pack(batches: Iterator[pa.RecordBatch], *, told_buckets: int = 0) -> Iterator[pa.RecordBatch]:
+    """The function that mapInArrow calls: one row per bucket, with its events of these batches, and first of all one for SEAL. Linear.
+
+    told_buckets: how many buckets are told of the source's partitions, at the end; 0: these do not count. Else events have the columns `SOURCE` and
+    `MOMENT_READ`, and those without a bucket only say how far their partition is.
+    """
+    told = Told() if told_buckets else None
     held: list[pa.RecordBatch] = []
     rows, size, sealed = 0, 0, False
     for batch in batches:
         if not batch.num_rows:
             continue
         if not sealed:
-            yield pa.record_batch([pa.array([SEAL], pa.int32()), pa.array([b""], pa.binary())], names=[BUCKET, BLOB])
+            yield _rows([SEAL], blobs=[b""])
             sealed = True
-        held.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
+        own = batch if told is None else _seen(told, batch)
+        if not own.num_rows:
+            continue
+        held.append(own)
+        rows, size = rows + own.num_rows, size + own.nbytes
         if rows >= PACK_ROWS or size >= PACK_BYTES:
             yield _packed(held)
             held, rows, size = [], 0, 0
     if held:
         yield _packed(held)
+    if told is not None and told.row:
+        yield _rows(range(told_buckets), told=told.row)
+
+
+def _seen(told: Told, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The events of a batch that go to a bucket, when their partitions have been seen."""
+    told.see(batch[SOURCE], batch[TIME], batch[MOMENT_READ])
+    return batch.drop_columns([SOURCE, MOMENT_READ]).filter(pc.is_valid(batch[BUCKET]))
 
 
 def _packed(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -54,8 +73,15 @@ def _packed(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(found) > 1:
         events = events.take(pa.array(order))
     stops = [*starts[1:].tolist(), len(buckets)]
-    blobs = [table_bytes(events.slice(start, stop - start)) for start, stop in zip(starts.tolist(), stops, strict=True)]
-    return pa.record_batch([pa.array(found, pa.int32()), pa.array(blobs, pa.binary())], names=[BUCKET, BLOB])
+    return _rows(found, blobs=[table_bytes(events.slice(start, stop - start)) for start, stop in zip(starts.tolist(), stops, strict=True)])
+
+
+def _rows(buckets: Sequence[int] | Array, *, blobs: list[bytes] | None = None, told: bytes | None = None) -> pa.RecordBatch:
+    """Packed rows, one for each bucket: with a blob of its own, or with what all are told."""
+    count = len(buckets)
+    contents = pa.nulls(count, pa.binary()) if blobs is None else pa.array(blobs, pa.binary())
+    tidings = pa.nulls(count, pa.binary()) if told is None else pa.repeat(pa.scalar(told, pa.binary()), count)
+    return pa.record_batch([pa.array(buckets, pa.int32()), contents, tidings], names=[BUCKET, BLOB, TOLD])
 
 
 def blobs(pieces: Iterable[tuple[pa.Table, Array]]) -> Iterator[tuple[int, bytes]]:
@@ -92,21 +118,3 @@ def steps(column: pa.ChunkedArray) -> Array:
     """Times in steps of their column (int64): timestamps as Spark gives them in microseconds, dates in days, integers as they are."""
     times: Array = raw(plain(one_chunk(column))).astype(np.int64, copy=False)
     return times
-
-
-def letters_column(letters: Array) -> pa.Array:
-    """Letters as a column; spellings of several words (uint64, a row each) as binary of equal lengths."""
-    if letters.ndim == 1:
-        return pa.array(letters)
-    words = np.ascontiguousarray(letters)
-    return pa.Array.from_buffers(pa.binary(words.itemsize * words.shape[1]), len(words), [None, pa.py_buffer(words)])
-
-
-def letters_of(column: pa.Array) -> Array:
-    """The letters or spellings of a column without NULL: unsigned integers."""
-    if pa.types.is_fixed_size_binary(column.type):
-        words = column.type.byte_width // 8
-        spellings: Array = np.frombuffer(column.buffers()[1], np.uint64).reshape(-1, words)[column.offset : column.offset + len(column)]
-        return spellings
-    letters = raw(column)
-    return letters.view(f"u{letters.itemsize}")

@@ -27,7 +27,7 @@ from cepheid.records import record
 from cepheid.schema import is_text
 from cepheid.spark.tasks.absences import FOREVER, run_absences
 from cepheid.spark.tasks.bounds import outside
-from cepheid.spark.tasks.packing import letters_column, letters_of
+from cepheid.spark.tasks.letter_columns import letters_column, letters_of
 from cepheid.spark.tasks.unit import Unit
 from cepheid.spark.tasks.worker import LETTER, PARTITION, TIME, Task, TaskRun, compiled_here, different
 

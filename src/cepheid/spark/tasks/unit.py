@@ -35,7 +35,8 @@ class Unit:
     each of its predicates the number of the bit in them (64 per column). ties: columns that order events of equal time. queries: their names,
     None for a single one. late: whether late events are given back; they have the columns of `columns`. output: serialized Arrow schema of a row.
     schema: serialized Arrow schema of what travels. buckets: over how many the keys are spread. lateness: milliseconds that an event may come
-    later than a younger one; None: the watermark alone says what is known. max_bytes: of the rows that a visit of a bucket may give, None:
+    later than a younger one; None: the watermark alone says what is known. partitions: the lateness and the time-out (milliseconds) of the source's
+    partitions, where what is known follows these; None: it does not. max_bytes: of the rows that a visit of a bucket may give, None:
     `stream_max_bytes`. null_keys: whether NULL is a key of a definition: "drop" or "group". page_keys: as `FORCED`.
     """
 
@@ -48,6 +49,7 @@ class Unit:
     schema: bytes
     buckets: int = 1
     lateness: int | None = None
+    partitions: tuple[int, int] | None = None
     max_bytes: int | None = None
     null_keys: str = "drop"
     page_keys: int | None = None

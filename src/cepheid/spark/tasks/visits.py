@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-BUCKET, BLOB = "bucket", "blob"
-"""Columns of the packed rows: the bucket of the key, and its events; on the way out a blob has matches."""
+BUCKET, BLOB, TOLD = "bucket", "blob", "told"
+"""Columns of the packed rows: the bucket of the key, its events, or what a task tells of the source's partitions; on the way out a blob has
+matches."""
+
+SOURCE, MOMENT_READ = "$partition", "$moment"
+"""Columns of the events on their way to `packing.pack`, where the source's partitions count: the partition as a number, and when the micro-batch
+began."""
 
 SEAL = -1
 """The bucket that every micro-batch with events visits: its state says what the other states are of."""
@@ -11,3 +16,7 @@ SEAL = -1
 COUNTS = ("events", "late", "matches", "waiting", "keys", "state_bytes")
 """What a visit counts: events that came, of these too late; matches given; then what is there after it: events that wait for the watermark, keys
 with state, bytes of the state."""
+
+PARTITION_LEVELS = ("known", "partitions", "apart")
+"""What a visit knows where the source's partitions count: the least time that a later event may have (microseconds), the partitions that are waited
+for, and how far the greatest times of these are apart (microseconds)."""

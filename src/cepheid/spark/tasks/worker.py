@@ -31,7 +31,7 @@ from cepheid.query import query
 from cepheid.records import names_of, record
 from cepheid.schema import EventSchema
 from cepheid.spark.tasks.bounds import no_time, out_of_bounds, outside, time_text
-from cepheid.spark.tasks.packing import letters_column, letters_of
+from cepheid.spark.tasks.letter_columns import letters_column, letters_of
 from cepheid.spark.tasks.rows import View
 from cepheid.spark.translation import text_of
 
