@@ -258,7 +258,7 @@ def test_partitions_can_begin_to_count_later(spark, tmp_path):
     feed.part(9_000, 200)
     progress = feed.run(feed.stream().withWatermark("ts", "1 day").transform(PAIRS.on(lateness="30 seconds", partition=["v"])))
     assert late_of(progress) == 0
-    feed.part(9_000, 300)
+    feed.part(9_100, 300)
     feed.close()
     assert late_of(feed.run(feed.stream().withWatermark("ts", "1 day").transform(PAIRS.on()))) == 0
     assert spark.read.parquet(str(tmp_path / "out")).count() == 8
