@@ -11,9 +11,12 @@ import uuid
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
+import cepheid
 from cepheid.errors import InputError, NotSupportedError, SetupError
-from cepheid.spark import translated
+from cepheid.spark import translated, why
+from cepheid.spark.observation import figures, warning
 from cepheid.spark.sources import kafka
 from cepheid.spark.sources import pages as paging
 from cepheid.spark.sources.kafka import KafkaReader, Messages, Options, flat, kafka_source, lengths, nested, shares
@@ -68,8 +71,11 @@ def test_shares_are_exact_and_in_proportion(cases, seed):
         taken = shares(available, most)
         assert sum(taken.values()) == min(most, sum(available.values()))
         assert all(0 <= taken[place] <= available[place] for place in available)
+        waiting = [place for place in available if available[place]]
         if sum(available.values()) > most:
-            assert all(abs(taken[place] - most * available[place] / sum(available.values())) < 1 + 1e-6 for place in available)
+            near = 1 + (len(waiting) if len(waiting) <= most else 0)
+            assert all(abs(taken[place] - most * available[place] / sum(available.values())) < near + 1e-6 for place in available)
+        assert len(waiting) > most or all(taken[place] for place in waiting)
 
 
 def test_every_partition_is_read_to_its_end():
@@ -347,6 +353,53 @@ def test_lost_messages_on_spark(spark, producer, servers, topic, tmp_path):
     with pytest.raises(InputError, match=r"messages of partition 0 of the topic `.*` are lost: .* has offset 3"):
         run(spark, tmp_path, **given)
     assert spark.read.parquet(str(tmp_path / "rows")).count() == 3
+
+
+def backlog(chance) -> list[list[dict]]:
+    """The messages of three partitions over three hours, whose density differs, none more than 20 s behind in its partition."""
+    parts = []
+    for part, hours in enumerate([(300, 20, 20), (20, 20, 300), (60, 200, 20)]):
+        seconds = [hour * 3600 + chance.uniform(0, 3600) for hour, count in enumerate(hours) for _ in range(count)]
+        pairs = [
+            {"ts": second + step, "k": f"{part}/{number}", "type": kind}
+            for number, second in enumerate(seconds)
+            for step, kind in ((0, "A"), (5, "B"))
+        ]
+        parts.append(sorted(pairs, key=lambda event: event["ts"] + chance.uniform(0, 20)))
+    return parts
+
+
+@paged
+def test_a_backlog_of_partitions_loses_nothing(spark, producer, servers, topic, seed):
+    """One watermark for all partitions loses what is read unevenly, and says so; a time for each loses nothing."""
+    parts = backlog(random.Random(f"{seed}/backlog"))
+    for part, values in enumerate(parts):
+        send(producer, topic, values, part=part)
+    given = options(servers, topic, maxOffsetsPerTrigger="400")
+    pairs = cepheid.query("SELECT * WHERE A ; B PARTITION BY k WITHIN 1 minute")
+    figured = {}
+    for name, more in (("one", {}), ("each", {"partition": "partition"})):
+        value = F.from_json(F.col("value").cast("string"), "ts double, k string, type string")
+        stream = kafka_source(spark).options(**given).load().select(value.alias("event"), "partition").select("event.*", "partition")
+        events = stream.withColumn("ts", F.timestamp_seconds("ts"))
+        query = events.transform(pairs.on(lateness="30 seconds", **more)).writeStream.format("noop").trigger(availableNow=True).start()
+        with translated():
+            query.awaitTermination(100)
+        figured[name] = [batch for batch in map(figures, query.recentProgress) if batch["events"]]
+        told = why(query)
+    assert len(figured["one"]) == len(figured["each"]) == 5
+    assert [sum(batch["late"] for batch in batches) > 0 for batches in figured.values()] == [True, False]
+    warned = [batch for batch in figured["one"] if batch["late"] and batch["behind"]]
+    assert warned
+    assert all("partition=" in (warning(batch) or "") for batch in warned)
+    assert not any(map(warning, figured["each"]))
+    assert {batch["partitions"] for batch in figured["each"]} == {3}
+    assert "the slowest of 3 partitions" in told
+    waiting = figured["each"][-1]["waiting"]
+    known = figured["each"][-1]["known"].timestamp()
+    all_of_them = [event for values in parts for event in values]
+    assert waiting == sum(event["ts"] >= known for event in all_of_them)
+    assert sum(batch["matches"] for batch in figured["each"]) == sum(event["type"] == "B" and event["ts"] < known for event in all_of_them)
 
 
 def test_wrong_options_on_spark(spark):

@@ -182,16 +182,19 @@ def lengths(start: Ends, end: Ends) -> Ends:
 
 
 def shares(available: Ends, most: int) -> Ends:
-    """Up to `most` of what is available, spread in proportion: the sum is exact, and no partition starves for ever.
+    """Up to `most` of what is available, in proportion; the sum is exact, and some of each partition while there are enough for all.
 
-    What rounding leaves goes to those that lost most by it, ties by name.
+    So the time of each is known from the first page on. What rounding leaves goes to those that lost most by it, ties by name.
     """
-    whole = sum(available.values())
+    waiting = [place for place, number in available.items() if number]
+    first = {place: int(available[place] > 0 and len(waiting) <= most) for place in available}
+    left, most = {place: number - first[place] for place, number in available.items()}, most - sum(first.values())
+    whole = sum(left.values())
     if whole <= most:
         return dict(available)
-    taken = {place: most * number // whole for place, number in available.items()}
-    rest = sorted(available, key=lambda place: (-(most * available[place] % whole), place))
-    for place in rest[: most - sum(taken.values())]:
+    taken = {place: first[place] + most * number // whole for place, number in left.items()}
+    rest = sorted(left, key=lambda place: (-(most * left[place] % whole), place))
+    for place in rest[: most - sum(most * number // whole for number in left.values())]:
         taken[place] += 1
     return taken
 
