@@ -61,11 +61,11 @@ KEYS = {0: 0.05, 1: 0.05, 1_000: 50, 100_000: 1_200}
 class Empty(stream.BucketProcessor):
     """The stateful operator without an engine: reads what comes, keeps as good as nothing, gives its counts alone."""
 
-    def _step(self, tables: list[pa.Table], timers: Any, expired: int | None) -> Iterator[Row]:  # noqa: ARG002 - as the real one
+    def _step(self, tables: list[pa.Table], *arguments: Any, **options: Any) -> Iterator[Row]:  # noqa: ARG002 - as the real one
         self.state.get()
         self.state.update((b"nothing",))
         events = sum(table.num_rows for table in tables)
-        counts = dict.fromkeys(stream.COUNTS, 0) | {"events": events}
+        counts = dict.fromkeys(stream.COUNTS, 0) | {"events": events} | dict.fromkeys(stream.PARTITION_LEVELS)
         yield Row(**{stream.MOMENT: operator.EPOCH.replace(year=2200), BLOB: None, **counts})
 
 

@@ -133,9 +133,9 @@ PROCESSOR = stream.BucketProcessor
 
 def processor(compared):
     class Probing(PROCESSOR):
-        def _step(self, *arguments):
+        def _step(self, *arguments, **options):
             with probing_here(compared):
-                yield from super()._step(*arguments)
+                yield from super()._step(*arguments, **options)
 
         def _check_seal(self):
             with probing_here(compared):
