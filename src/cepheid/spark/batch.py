@@ -83,18 +83,8 @@ class Plan:
     def check(self) -> None:
         """Raise SchemaError for options that name no column, keys that cannot be shuffled by, and output columns of one name."""
         self._check_readable()
-        options = (
-            ("order", self.options.order, self.source.names),
-            ("partition", self.options.partition if self.source.frame.isStreaming else (), self.source.names),
-            ("columns", self.options.columns or (), (*self.source.names, *self.attributes)),
-        )
-        for option, names, known in options:
-            for name in names:
-                if name not in known:
-                    raise SchemaError(
-                        f"the input has no column `{name}`, which {option}= names",
-                        help=[*did_you_mean(name, known), f"the input has {quoted(self.attributes)}"],
-                    )
+        self.check_named("order", self.options.order)
+        self.check_named("columns", self.options.columns or (), *self.attributes)
         for name in self.options.order:
             kind = self.source.fields[name]
             if isinstance(kind, spark_types.ArrayType | spark_types.MapType | spark_types.StructType | spark_types.NullType):
@@ -122,6 +112,16 @@ class Plan:
                 help="leave columns= out: only what is read is sent",
             )
         self._check_names()
+
+    def check_named(self, option: str, names: Iterable[str], *others: str) -> None:
+        """Raise SchemaError where an option names what is no column of the input, and none of others."""
+        known = (*self.source.names, *others)
+        for name in names:
+            if name not in known:
+                raise SchemaError(
+                    f"the input has no column `{name}`, which {option}= names",
+                    help=[*did_you_mean(name, known), f"the input has {quoted(self.attributes)}"],
+                )
 
     def _check_readable(self) -> None:
         """Raise SchemaError for a column that Arrow cannot show, and that an option names or the output would have."""

@@ -75,6 +75,7 @@ class StreamPlan:
         first = self.several.first
         check_session(first.source.frame)
         check_hand_over(self.several.plans)
+        first.check_named("partition", self.options.partition)
         frame, lateness = with_watermark(first)
         object.__setattr__(self, "lateness", lateness)
         plans = [dataclasses.replace(plan, source=dataclasses.replace(plan.source, frame=frame)) for plan in self.several.plans]
