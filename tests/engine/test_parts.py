@@ -13,7 +13,7 @@ import test_stateful as bucket_cases
 from enough import Enough
 
 import cepheid
-from cepheid.engine.memory.container import compressed, decompressed, reading, table_of
+from cepheid.engine.memory.container import reading, table_of
 from cepheid.engine.run import parts
 from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.parts import header
@@ -157,7 +157,7 @@ def test_a_damaged_part_is_found():
 def forged(chance, data):
     """A part with other numbers, or bytes, under a right checksum."""
     known = header(data)
-    body = bytearray(decompressed(data[known.start : -4]))
+    body = bytearray(parts.inflated(data[known.start : -4], known.size))
     if chance.random() < 0.2:
         for _ in range(chance.randint(1, 4)):
             body[chance.randrange(len(body))] ^= 1 << chance.randrange(8)
@@ -170,7 +170,8 @@ def forged(chance, data):
             run[place] = (chance.choice(others) + (1 << 63)) % (1 << 64) - (1 << 63)
         body[: 8 * known.words] = run.view(np.uint8).reshape(-1, 8).T.tobytes()
     keys, words = chance.choice([(known.keys, known.words)] * 9 + [(known.keys + 1, known.words), (known.keys, known.words - 1)])
-    sealed = parts._HEADER.pack(data[0], keys, known.latest, words) + data[parts._HEADER.size : known.start] + compressed(bytes(body))
+    due = known.due if data[0] == parts.WAITING else None
+    sealed = parts.Header.bytes(keys, words, len(body) + chance.choice([0] * 9 + [1]), known.latest, due) + parts.deflated(bytes(body))
     return sealed + struct.pack("<I", zlib.crc32(sealed))
 
 
