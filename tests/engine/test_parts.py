@@ -14,7 +14,7 @@ from enough import Enough
 
 import cepheid
 from cepheid.engine.memory.container import reading, table_of
-from cepheid.engine.run import parts
+from cepheid.engine.run import packed, parts
 from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.parts import header
 from cepheid.errors import LimitError, SnapshotError
@@ -154,25 +154,45 @@ def test_a_damaged_part_is_found():
             form.join([data[:length]])
 
 
-def forged(chance, data):
+def forged(chance, form, data):
     """A part with other numbers, or bytes, under a right checksum."""
     known = header(data)
     body = bytearray(parts.inflated(data[known.start : -4], known.size))
-    if chance.random() < 0.2:
+    if chance.random() < 0.3:
         for _ in range(chance.randint(1, 4)):
             body[chance.randrange(len(body))] ^= 1 << chance.randrange(8)
     else:
-        run = np.ascontiguousarray(np.frombuffer(bytes(body[: 8 * known.words]), np.uint8).reshape(8, -1).T).view("<i8")[:, 0].copy()
+        widths = form._widths
+        counts, words, (size,) = packed.unpacked([bytes(body)], widths, np.array([1 << 20]))
         for _ in range(chance.randint(1, 3)):
+            run = chance.choice([counts[0], words, words, words])
             place = chance.randrange(len(run))
             value = int(run[place])
             others = [0, -1, 1, value + 1, value - 1, 2 * value, 1 << 31, 1 << 62, -(1 << 63), int(run[chance.randrange(len(run))])]
             run[place] = (chance.choice(others) + (1 << 63)) % (1 << 64) - (1 << 63)
-        body[: 8 * known.words] = run.view(np.uint8).reshape(-1, 8).T.tobytes()
-    keys, words = chance.choice([(known.keys, known.words)] * 9 + [(known.keys + 1, known.words), (known.keys, known.words - 1)])
+        if (counts >= 0).all() and int((counts * widths).sum()) == len(words):
+            body[:size] = packed.packed(counts, words, widths)[0]
+        else:  # what `packed` cannot write: the columns are those of other counts
+            body[1 + int(widths.sum()) :] = bytes(chance.randrange(256) for _ in range(len(body)))
+    keys = chance.choice([known.keys] * 9 + [known.keys + 1])
     due = known.due if data[0] == parts.WAITING else None
-    sealed = parts.Header.bytes(keys, words, len(body) + chance.choice([0] * 9 + [1]), known.latest, due) + parts.deflated(bytes(body))
+    sealed = parts.Header.bytes(keys, len(body) + chance.choice([0] * 9 + [1]), known.latest, due) + parts.deflated(bytes(body))
     return sealed + struct.pack("<I", zlib.crc32(sealed))
+
+
+def test_numbers_that_are_packed_are_the_same(cases, seed):
+    enough = Enough(10 * cases, wide=1)
+    for number in enough:
+        chance = np.random.default_rng([seed, number])
+        widths, most = chance.integers(1, 4, chance.integers(1, 5)), 1 << int(chance.integers(0, 64))
+        counts = chance.integers(0, 5, (chance.integers(1, 4), len(widths)))
+        words = chance.integers(-most, most, int((counts * widths).sum()), endpoint=False) if most < 1 << 63 else None
+        if words is None:
+            words = chance.integers(-(1 << 63), (1 << 63) - 1, int((counts * widths).sum()), endpoint=True)
+            enough.seen["wide"] += 1
+        bodies = packed.packed(counts, words, widths)
+        again, found, sizes = packed.unpacked([body + b"more" for body in bodies], widths, np.full(len(counts), 1000))
+        assert (again.tolist(), found.tolist(), sizes) == (counts.tolist(), words.tolist(), list(map(len, bodies)))
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -192,7 +212,7 @@ def test_a_forged_part_is_refused_or_has_a_meaning(name, cases, seed):
         try:
             fresh = part.fresh()
             with reading():
-                again, _, _ = form.join([forged(chance, data) if place == at else data for at, data in enumerate(whole)])
+                again, _, _ = form.join([forged(chance, form, data) if place == at else data for at, data in enumerate(whole)])
                 fresh.load(again | {name: sections[name] for name in form.common}, latest=1 << 60, events=1000)
             for found in fresh.read(events.cast(unit.travelling), bucket_cases.stateful.steps(events["ts"]), first=1000, now=now_of(9)):
                 list(found.pieces(Allowance(1 << 20)))

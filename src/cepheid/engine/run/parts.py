@@ -4,9 +4,9 @@ Comes in: the sections of the states of some queries over the same partitions (`
 each key. Goes out: bytes of each part; and sections, as `dump` gives them, of the keys of some parts. Nothing is evaluated: the sections are tables
 of numbers with an owner each, and a part has the rows of its keys. What is of no key (`Form.common`) is in no part.
 
-A part is a header, deflated numbers and record batches, and a checksum. Its numbers are one run of int64, byte planes first, for that is
-what compresses; they are the columns of all groups one after the other, so that many parts are read by a few operations on arrays. What stands in a
-part is checked as far as it is followed here; all else is checked where the joined sections are loaded.
+A part is a header, deflated numbers, texts and record batches, and a checksum. Its numbers are the columns of all groups (`packed`), so that many
+parts are cut and joined by a few operations on arrays. What stands in a part is checked as far as it is followed here; all else is checked where the
+joined sections are loaded.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from cepheid.engine.memory.container import damaged, macro_bytes, macro_states, 
 from cepheid.engine.memory.pools import ragged
 from cepheid.engine.memory.stored import Stored
 from cepheid.engine.run.flat_columns import FlatColumns
+from cepheid.engine.run.packed import packed, unpacked
 from cepheid.language.syntax import Consumption
 from cepheid.records import record
 
@@ -50,8 +51,8 @@ _BATCH = struct.Struct("<I")  # bytes of a record batch
 LEVEL, WINDOW, MEMORY = 6, 12, 5
 """How numbers are deflated: a part is short, so a small window and few tables, which are cheap to make. A fourth less than Arrow's codecs give."""
 
-MOST_INFLATED = 1 << 11
-"""So many bytes at most become one when they are deflated."""
+MOST_INFLATED, MOST_NUMBERS = 1 << 11, 1 << 15
+"""So many bytes at most become one when they are deflated; and so many numbers at most are in one byte of a part, in columns of one number."""
 
 GRAPH = (
     "counters",
@@ -108,23 +109,22 @@ class Rows:
 
 @record(slots=False)
 class Header:
-    """What a part says without being read: how many keys it has, the greatest time of their events, how many numbers.
+    """What a part says without being read: how many keys it has, and the greatest time of their events.
 
     size: bytes of its content, which begin at `start`. due: when somebody has been told to look at it, ALWAYS: never.
     """
 
     keys: int
-    words: int
     size: int
     latest: int
     due: int
     start: int
 
     @classmethod
-    def bytes(cls, keys: int, words: int, size: int, latest: int, due: int | None) -> bytes:
+    def bytes(cls, keys: int, size: int, latest: int, due: int | None) -> bytes:
         """A header; due: None where nothing can wait."""
         head = bytearray([VERSION if due is None else WAITING])
-        for number in (keys, words, size):
+        for number in (keys, size):
             while number >> 7:
                 head.append(number & 0x7F | 0x80)
                 number >>= 7  # noqa: PLW2901 - the digits of base 128
@@ -142,7 +142,7 @@ def header(data: bytes) -> Header:
         raise damaged("the checksum of a page is wrong")
     at, found = 1, []
     try:
-        for _ in range(3):
+        for _ in range(2):
             number = shift = 0
             while data[at] >> 7 and shift < 63:
                 number |= (data[at] & 0x7F) << shift
@@ -153,8 +153,8 @@ def header(data: bytes) -> Header:
         (due,) = (ALWAYS,) if data[0] == VERSION else _TIME.unpack_from(data, at + _TIME.size)
     except (IndexError, struct.error):
         raise damaged("a page is cut off") from None
-    keys, words, size = found
-    return Header(keys, words, size, latest, due, at + _TIME.size * (1 if data[0] == VERSION else 2))
+    keys, size = found
+    return Header(keys, size, latest, due, at + _TIME.size * (1 if data[0] == VERSION else 2))
 
 
 def deflated(content: bytes) -> bytes:
@@ -209,6 +209,7 @@ class Form:
         self._lagged = lagged
         if lagged is not None:
             self._add("lag_places", Group(2, refers=KEYS), lagged)
+        self._widths = np.array([group.width for group in self.groups.values()], np.int64)
         self._schemas = {name: group.table for name, group in self.groups.items() if group.table is not None}
         self._empty = [
             (f"events {table}", states[queries[0]].payload.schema)
@@ -300,7 +301,7 @@ class Form:
         rows, keys = self._rows(sections)
         used, part = np.unique(part_of(keys), return_inverse=True)
         due: list[int] = told(used, self._deadlines(rows, part, len(used))).tolist() if self.waits else []
-        sizes: Array = np.full(len(used), len(self.groups), np.int64)
+        sizes: Array = np.zeros(len(used), np.int64)
         counts: Array = np.zeros((len(used), len(self.groups)), np.int64)
         places: dict[str, tuple[Array, Array]] = {}  # of each group: the order of its rows, and their numbers in their parts
         for number, (name, group) in enumerate(self.groups.items()):
@@ -312,10 +313,8 @@ class Form:
             places[name] = order, inside_part
             counts[:, number] = count
             sizes += count * group.width
-        starts = np.cumsum(sizes) - sizes
-        words: Array = np.empty(int(sizes.sum()), "<i8")
-        words[starts[:, None] + np.arange(len(self.groups))] = counts
-        at = starts + len(self.groups)
+        at = np.cumsum(sizes) - sizes
+        words: Array = np.empty(int(sizes.sum()), np.int64)
         for number, (name, group) in enumerate(self.groups.items()):
             own, (order, _), count = rows[name], places[name], counts[:, number]
             columns = own.columns
@@ -336,16 +335,13 @@ class Form:
                 texts += [(offsets[stops].tolist(), data) for offsets, data in self._flat[name].bytes_of(taken)]
                 if name in self._schemas:
                     tables.append((taken.select(self._schemas[name].names), stops.tolist()))
-        for place, (number, start, size) in enumerate(zip(used.tolist(), starts.tolist(), sizes.tolist(), strict=True)):
-            own_words = words[start : start + size]
-            pieces = [own_words.view(np.uint8).reshape(-1, 8).T.tobytes()]
-            pieces += [bytes(data[offsets[place] : offsets[place + 1]]) for offsets, data in texts]
+        for place, (number, content) in enumerate(zip(used.tolist(), packed(counts, words, self._widths), strict=True)):
+            pieces = [content, *(bytes(data[offsets[place] : offsets[place + 1]]) for offsets, data in texts)]
             for table, stops in tables:
                 batch = _batch(table.slice(stops[place], stops[place + 1] - stops[place]))
                 pieces += [_BATCH.pack(len(batch)), batch]
-            content = b"".join(pieces)
-            head = Header.bytes(int(counts[place, 0]), size, len(content), latest, due[place] if self.waits else None)
-            data = head + deflated(content)
+            body = b"".join(pieces)
+            data = Header.bytes(int(counts[place, 0]), len(body), latest, due[place] if self.waits else None) + deflated(body)
             yield number, data + _CHECKSUM.pack(zlib.crc32(data))
 
     def _deadlines(self, rows: Mapping[str, Rows], part: Array, count: int) -> Array:
@@ -364,15 +360,12 @@ class Form:
 
         Raises SnapshotError where a part is damaged, and ValueError and what Arrow raises where it does not fit. Linear.
         """
-        bodies = [self._opened(data) for data in parts]
-        runs = [run for run, _ in bodies]
-        words = np.concatenate([np.zeros(0, np.int64), *runs])
-        sizes: Array = np.array([len(run) for run in runs], np.int64)
-        at_each = np.cumsum(sizes) - sizes
-        counts = words[at_each[:, None] + np.arange(len(self.groups))].reshape(-1, len(self.groups))
-        widths = np.array([group.width for group in self.groups.values()], np.int64)
-        demand(inside(counts, 0, 1 + sizes.max(initial=0)), (counts * widths).sum(axis=1) == sizes - len(self.groups))
-        at_each = at_each + len(self.groups)
+        heads = [header(data) for data in parts]
+        bodies = [inflated(data[head.start : -_CHECKSUM.size], head.size) for data, head in zip(parts, heads, strict=True)]
+        counts, words, sizes = unpacked(bodies, self._widths, np.array([MOST_NUMBERS * len(data) for data in parts], np.int64))
+        demand(counts[:, 0] == np.array([head.keys for head in heads], np.int64))
+        numbered_by = (counts * self._widths).sum(axis=1)
+        at_each = np.cumsum(numbered_by) - numbered_by
         columns: dict[str, list[Array]] = {}
         firsts = np.cumsum(counts, axis=0) - counts
         numbered = {name: number for number, name in enumerate(self.groups)}
@@ -387,20 +380,9 @@ class Form:
                 demand(inside(found[0], 0, counts[owner, target]))
                 found[0] = found[0] + firsts[owner, target]
             columns[name] = found
-        tables = self._tables_of([body for _, body in bodies], columns, {name: counts[:, numbered[name]] for name in self._flat})
+        behind = [body[size:] for body, size in zip(bodies, sizes, strict=True)]
+        tables = self._tables_of(behind, columns, {name: counts[:, numbered[name]] for name in self._flat})
         return self._sections(columns, tables), tables[KEYS], np.repeat(np.arange(len(parts)), counts[:, 0])
-
-    def _opened(self, data: bytes) -> tuple[Array, bytes]:
-        """The numbers of a part, and the bytes behind them."""
-        known = header(data)
-        body = inflated(data[known.start : -_CHECKSUM.size], known.size)
-        stop = 8 * known.words
-        if stop > len(body) or known.words < len(self.groups):
-            raise damaged("the numbers of a page are cut off")
-        run: Array = np.ascontiguousarray(np.frombuffer(body, np.uint8, stop).reshape(8, -1).T).view("<i8")[:, 0]
-        if run[0] != known.keys:
-            raise damaged("the keys of a page are not as many as it says")
-        return run, body[stop:]
 
     def _tables_of(self, bodies: Sequence[bytes], columns: dict[str, list[Array]], counts: Mapping[str, Array]) -> dict[str, pa.Table]:
         """The tables of some parts, whose numbers are taken out of `columns`; counts: of the rows of each part."""
