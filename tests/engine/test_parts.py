@@ -13,7 +13,7 @@ import test_stateful as bucket_cases
 from enough import Enough
 
 import cepheid
-from cepheid.engine.memory.container import reading, table_of
+from cepheid.engine.memory.container import reading
 from cepheid.engine.run import packed, parts
 from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.parts import header
@@ -83,12 +83,9 @@ def now_of(seconds):
 def contents(joined):
     """What is in joined parts, as values."""
     sections, keys, places = joined
-    found = {name: section.tolist() if isinstance(section, np.ndarray) else bytes(section) for name, section in sections.items()}
-    tables = {
-        name: table_of(found.pop(name)).to_pylist()
-        for name in list(found)
-        if name.startswith(("keys", "events", "lag_events")) or "held_events" in name
-    }
+    tables = {name: section.to_pylist() for name, section in sections.items() if isinstance(section, pa.Table)}
+    others = {name: section for name, section in sections.items() if name not in tables}
+    found = {name: section.tolist() if isinstance(section, np.ndarray) else bytes(section) for name, section in others.items()}
     return found, tables, keys.to_pylist(), places.tolist()
 
 

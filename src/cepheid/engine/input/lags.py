@@ -173,7 +173,7 @@ class Lags:
             return {}
         self._compact(seen, at_once=True)
         kept = self._kept
-        return {"lag_places": np.stack([kept.slots, kept.positions]).astype("<i8"), "lag_events": container.table_bytes(kept.events)}
+        return {"lag_places": np.stack([kept.slots, kept.positions]).astype("<i8"), "lag_events": kept.events}
 
     def load(self, sections: Mapping[str, Any], stored: Stored) -> None:
         """Go on, fresh, from what `dump` gave, over partitions that are loaded; raises KeyError or ValueError where that does not fit."""

@@ -22,7 +22,7 @@ from cepheid.engine.evaluations.absences.absence import ALWAYS
 from cepheid.engine.letters.encoded import Texts, is_interned
 from cepheid.engine.memory.blocks import Blocks
 from cepheid.engine.memory.checks import demand, inside, numbers
-from cepheid.engine.memory.container import damaged, macro_bytes, macro_states, table_bytes, table_of
+from cepheid.engine.memory.container import damaged, macro_bytes, macro_states, table_of
 from cepheid.engine.memory.pools import ragged
 from cepheid.engine.memory.stored import Stored
 from cepheid.engine.run.flat_columns import FlatColumns
@@ -266,20 +266,20 @@ class Form:
 
     def _sections(self, columns: Mapping[str, list[Array]], tables: Mapping[str, pa.Table]) -> dict[str, Any]:
         (seen,) = columns[KEYS]
-        sections: dict[str, Any] = {"keys": table_bytes(tables[KEYS]), "seen": np.stack([np.arange(len(seen)), seen]).astype("<i8")}
+        sections: dict[str, Any] = {"keys": tables[KEYS], "seen": np.stack([np.arange(len(seen)), seen]).astype("<i8")}
         for part in self._parts:
             sections |= part.sections(columns, tables)
         for table, queries in enumerate(self._tables):
             name = f"places {table}"
             sections[name] = np.stack(columns[name]).astype("<i8")
             if name in tables:
-                sections[f"events {table}"] = table_bytes(tables[name])
+                sections[f"events {table}"] = tables[name]
             for query in queries if len(queries) > 1 else ():
                 sections[f"{query}/payload_rows"] = columns[f"{query}/payload_rows"][0].astype("<i4")
-        sections |= {name: table_bytes(schema.empty_table()) for name, schema in self._empty}
+        sections |= {name: schema.empty_table() for name, schema in self._empty}
         if self._lagged is not None:
             sections["lag_places"] = np.stack(columns["lag_places"]).astype("<i8")
-            sections["lag_events"] = table_bytes(tables["lag_places"])
+            sections["lag_events"] = tables["lag_places"]
         return sections
 
     # ------------------------------------------------------------------------------------------------ cutting
@@ -301,30 +301,31 @@ class Form:
         rows, keys = self._rows(sections)
         used, part = np.unique(part_of(keys), return_inverse=True)
         due: list[int] = told(used, self._deadlines(rows, part, len(used))).tolist() if self.waits else []
-        sizes: Array = np.zeros(len(used), np.int64)
         counts: Array = np.zeros((len(used), len(self.groups)), np.int64)
+        nothing: Array = np.zeros(0, np.int64)
         places: dict[str, tuple[Array, Array]] = {}  # of each group: the order of its rows, and their numbers in their parts
-        for number, (name, group) in enumerate(self.groups.items()):
+        for number, name in enumerate(self.groups):
             owner = part[rows[name].owners]
+            if not len(owner):  # PERF: few values are NULL
+                places[name] = nothing, nothing
+                continue
             order = np.argsort(owner, kind="stable")
             count = np.bincount(owner, minlength=len(used))
             inside_part: Array = np.empty(len(order), np.int64)
             inside_part[order] = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
             places[name] = order, inside_part
             counts[:, number] = count
-            sizes += count * group.width
-        at = np.cumsum(sizes) - sizes
-        words: Array = np.empty(int(sizes.sum()), np.int64)
-        for number, (name, group) in enumerate(self.groups.items()):
-            own, (order, _), count = rows[name], places[name], counts[:, number]
+        every: list[Array] = []
+        for name, group in self.groups.items():
+            own, (order, _) = rows[name], places[name]
             columns = own.columns
             if group.refers is not None:
                 assert own.refers is not None
                 columns = (places[group.refers][1][own.refers], *columns)
             assert len(columns) == group.width
-            for column in columns:
-                words[ragged(at, count)[1]] = column[order]
-                at = at + count
+            every += [column[order] for column in columns]
+        words = np.concatenate([nothing, *every])
+        words[self._by_column(counts)] = words.copy()
         tables, texts = [], []
         for number, name in enumerate(self.groups):
             if name in self._flat and (self._flat[name].texts or name in self._schemas):
@@ -343,6 +344,12 @@ class Form:
             body = b"".join(pieces)
             data = Header.bytes(int(counts[place, 0]), len(body), latest, due[place] if self.waits else None) + deflated(body)
             yield number, data + _CHECKSUM.pack(zlib.crc32(data))
+
+    def _by_column(self, counts: Array) -> Array:
+        """Where each number of each column, of each part, stands among the columns of each part (int64); counts: the rows of each part's groups."""
+        lengths = np.repeat(counts, self._widths, axis=1)
+        starts = np.cumsum(lengths).reshape(lengths.shape) - lengths
+        return ragged(starts.T.ravel(), lengths.T.ravel())[1]
 
     def _deadlines(self, rows: Mapping[str, Rows], part: Array, count: int) -> Array:
         """When the first of what waits in each part is decided (int64), ALWAYS where nothing does. part: of each key."""
@@ -364,19 +371,17 @@ class Form:
         bodies = [inflated(data[head.start : -_CHECKSUM.size], head.size) for data, head in zip(parts, heads, strict=True)]
         counts, words, sizes = unpacked(bodies, self._widths, np.array([MOST_NUMBERS * len(data) for data in parts], np.int64))
         demand(counts[:, 0] == np.array([head.keys for head in heads], np.int64))
-        numbered_by = (counts * self._widths).sum(axis=1)
-        at_each = np.cumsum(numbered_by) - numbered_by
+        words = words[self._by_column(counts)]
         columns: dict[str, list[Array]] = {}
-        firsts = np.cumsum(counts, axis=0) - counts
+        firsts, rows = np.cumsum(counts, axis=0) - counts, counts.sum(axis=0).tolist()
         numbered = {name: number for number, name in enumerate(self.groups)}
+        at = 0
         for number, (name, group) in enumerate(self.groups.items()):
-            count, found = counts[:, number], []
-            for _ in range(group.width):
-                owner, index = ragged(at_each, count)
-                found.append(words[index])
-                at_each = at_each + count
-            if group.refers is not None:
+            found = [words[at + place * rows[number] : at + (place + 1) * rows[number]] for place in range(group.width)]
+            at += group.width * rows[number]
+            if group.refers is not None and rows[number]:
                 target = numbered[group.refers]
+                owner = np.repeat(np.arange(len(parts)), counts[:, number])
                 demand(inside(found[0], 0, counts[owner, target]))
                 found[0] = found[0] + firsts[owner, target]
             columns[name] = found
@@ -671,7 +676,7 @@ class _Absences:
         if self.waiting is not None:
             found |= {name: np.stack(columns[self.prefix + name]) for name in ("waiting", "waiting_marks")}
         return {self.prefix + name: section.astype("<i8").tobytes() for name, section in found.items()} | {
-            f"{self.prefix}held_events": table_bytes(events)
+            f"{self.prefix}held_events": events
         }
 
     def deadlines(self, rows: Mapping[str, Rows]) -> Iterator[tuple[Array, Array]]:

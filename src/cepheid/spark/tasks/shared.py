@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.memory.container import table_bytes, table_of
+from cepheid.engine.memory.container import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,12 +36,12 @@ def dump(states: Sequence[QueryState]) -> dict[str, Any]:
     sections = {f"{number}/{name}": content for number, (each, _) in enumerate(found) for name, content in each.items() if name != PLACES}
     for group, numbers in enumerate(groups(states)):
         if len(numbers) == 1:
-            sections[f"events {group}"], sections[f"places {group}"] = table_bytes(found[numbers[0]][1]), found[numbers[0]][0][PLACES]
+            sections[f"events {group}"], sections[f"places {group}"] = found[numbers[0]][1], found[numbers[0]][0][PLACES]
             continue
         places = np.concatenate([_places(found[number][0][PLACES]) for number in numbers], axis=1)
         _, first, rows = np.unique(places[2], return_index=True, return_inverse=True)
         events = pa.concat_tables([found[number][1] for number in numbers])
-        sections[f"events {group}"] = table_bytes(events.take(pa.array(first)))
+        sections[f"events {group}"] = events.take(pa.array(first))
         sections[f"places {group}"] = np.ascontiguousarray(places[:, first], "<i8")
         stops = np.cumsum([found[number][1].num_rows for number in numbers])
         for number, own in zip(numbers, np.split(rows, stops[:-1]), strict=True):

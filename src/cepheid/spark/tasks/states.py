@@ -150,7 +150,7 @@ class QueryStates:
     def dump(self, *, latest: int) -> dict[str, Any]:  # noqa: ARG002 - as `LayeredState.dump`
         """The live state as sections."""
         keys, seen = self.partitions.dump()
-        sections = {"keys": container.table_bytes(keys), "seen": seen.astype("<i8")}
+        sections = {"keys": keys, "seen": seen.astype("<i8")}
         return sections | self.lags.dump(self.partitions.seen) | shared.dump(self.states)
 
     def load(self, sections: Mapping[str, Any], *, latest: int, events: int) -> None:  # noqa: ARG002 - as `LayeredState.load`

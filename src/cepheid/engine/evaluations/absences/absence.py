@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -438,12 +438,12 @@ class AbsenceState:
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 
-    def dump(self) -> dict[str, bytes]:
+    def dump(self) -> dict[str, Any]:
         """The live state as named sections."""
         held = Held.joined([self._empty, *self._held])
         sections = {
             "held": np.stack([*np.atleast_2d(held.letters.T).view(np.int64), held.times, held.slots, held.shown]).astype("<i8").tobytes(),
-            "held_events": container.table_bytes(held.events),
+            "held_events": held.events,
             "released": struct.pack("<q", self._released),
         }
         if self._begun is not None:
