@@ -1,12 +1,15 @@
 """What a micro-batch of few events costs a stream beside many open keys: its time and what it writes, with pages and without.
 
-    python benchmarks/bench_spark_state.py [--events N] [--batches N] [--costs]
+    python benchmarks/bench_spark_state.py [--events N] [--batches N] [--keys N] [--costs]
 
 `A ; B PARTITION BY k WITHIN 2 days`: a first micro-batch opens all keys, then come micro-batches of N events of keys by chance, each of which starts
 or ends a match. Medians over the later half of them, when a bucket has the form that costs less; bytes are those of the changelogs of RocksDB, which
 is what goes into the checkpoint for each micro-batch. The runs are in turns in one session, and Spark's own state is beside: a count for each key.
 
-state        10,000 and 1,000,000 keys: pages where they cost less (`pages`), one value for each bucket (`whole`), and Spark's own (`spark`)
+state        10,000 and 1,000,000 keys: pages where they cost less (`pages`), one value for each bucket (`whole`), and Spark's own (`spark`); `each`:
+             bytes written for each event. With --keys N, N keys are another one, in pages and Spark's own
+active       1 % of 1,000,000 keys have an event in each micro-batch, and each of 100,000 keys has one: as `state`
+empty        an operator of Spark's with a value of 8 bytes for each bucket, and no more: what a visit costs that does nothing
 key          microseconds of a core that a key of a whole bucket takes: 1,000,000 keys less 10,000
 costs        microseconds of a core (with --costs, which records nothing: they need a quiet machine): a read and a write of a page through Spark's
              MapState alone; then, from streams with one form, `page` of a page that has events (1,000 events less 100), and `change` of a page that
@@ -38,7 +41,7 @@ from cepheid.spark.tasks import unit
 from cepheid.spark.tasks.pages import PAGE_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -46,6 +49,8 @@ DDL = "ts timestamp, type string, k long, v double"
 QUERY = "SELECT * WHERE A ; B PARTITION BY k WITHIN 2 days"
 START, SECOND = 1_700_000_000_000_000, 1_000_000
 KEYS = (10_000, 1_000_000)
+ACTIVE = ((1_000_000, 10_000), (100_000, 100_000))
+"""Keys, and events of each micro-batch, where more than a few are active."""
 
 CORES = 2
 
@@ -116,23 +121,53 @@ def ours(frame: DataFrame) -> DataFrame:
     return on(cepheid.query(QUERY), lateness="0 seconds", buckets=8)(frame)
 
 
-def state(spark: SparkSession, folder: Path, *, events: int, batches: int) -> list[dict[str, Any]]:
-    """The three ways for each number of keys."""
+def counts(frame: DataFrame) -> DataFrame:
+    """Spark's own state: a count for each key."""
+    return frame.groupBy("k").agg(F.count("*").alias("n"), F.max("ts").alias("last"))
 
-    def counts(frame: DataFrame) -> DataFrame:
-        return frame.groupBy("k").agg(F.count("*").alias("n"), F.max("ts").alias("last"))
 
-    figures = []
-    for keys in KEYS:
-        files = folder / f"keys-{keys}"
-        write_events(files, keys=keys, events=events, batches=batches)
-        found: dict[str, Any] = {"keys": keys}
-        found["pages"] = run(spark, files, forced(None, ours))
-        found["whole"] = run(spark, files, forced(0, ours))
-        found["spark"] = run(spark, files, counts, mode="update")
-        print(found, flush=True)
-        figures.append(found)
-    return figures
+def empty(frame: DataFrame) -> DataFrame:
+    """A stateful operator that keeps a number for each of 8 buckets."""
+    return frame.groupBy((F.col("k") % 8).alias("bucket")).transformWithState(Empty(), "n long", "append", "None")
+
+
+WAYS: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
+    "pages": (forced(None, ours), "append"),
+    "whole": (forced(0, ours), "append"),
+    "spark": (counts, "update"),
+    "empty": (empty, "append"),
+}
+
+
+def state(spark: SparkSession, folder: Path, *, keys: int, events: int, batches: int, ways: Sequence[str]) -> dict[str, Any]:
+    """Some ways for a number of keys."""
+    files = folder / f"keys-{keys}-{events}"
+    write_events(files, keys=keys, events=events, batches=batches)
+    found: dict[str, Any] = {"keys": keys, "events": events}
+    for way in ways:
+        made, mode = WAYS[way]
+        found[way] = run(spark, files, made, mode=mode)
+        found[way]["each"] = round(found[way]["bytes"] / events)
+        print({"keys": keys, "events": events, way: found[way]}, flush=True)
+    shutil.rmtree(files)
+    return found
+
+
+class Empty(StatefulProcessor):
+    """Counts the events of a bucket."""
+
+    def init(self, handle: Any) -> None:
+        """Called once per task."""
+        self.value = handle.getValueState("value", "n long")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803 - Spark's names
+        """Nothing comes out."""
+        known = self.value.get()
+        self.value.update(((0 if known is None else known[0]) + sum(1 for _ in rows),))
+        return iter(())
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class Calls(StatefulProcessor):
@@ -192,6 +227,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=100)
     parser.add_argument("--batches", type=int, default=40)
+    parser.add_argument("--keys", type=int)
     parser.add_argument("--costs", action="store_true")
     options = parser.parse_args()
     before = circumstances.circumstances()
@@ -201,8 +237,14 @@ def main() -> None:
     if options.costs:
         print(costs(spark, folder), flush=True)
     else:
-        figures["state"] = state(spark, folder, events=options.events, batches=options.batches)
+        sizes = {"events": options.events, "batches": options.batches}
+        three = ("pages", "whole", "spark")
+        figures["empty"] = state(spark, folder, keys=KEYS[0], **sizes, ways=["empty"])["empty"]
+        figures["state"] = [state(spark, folder, keys=keys, **sizes, ways=three) for keys in KEYS]
         few, many = (each["whole"]["seconds"] for each in figures["state"])
+        if options.keys is not None:
+            figures["state"].append(state(spark, folder, keys=options.keys, **sizes, ways=("pages", "spark")))
+        figures["active"] = [state(spark, folder, keys=keys, events=events, batches=12, ways=three) for keys, events in ACTIVE]
         figures["key"] = round(1e6 * CORES * (many - few) / (KEYS[1] - KEYS[0]), 1)
     shutil.rmtree(folder)
     spark.stop()
