@@ -32,6 +32,13 @@ QUERIES = {
     "counted": ["SELECT COUNT(*) WHERE A ; B+ WITHIN 9 seconds PARTITION BY k"],
     "counted events": ["SELECT COUNT(*) WHERE A ; B WITHIN 5 events PARTITION BY k"],
     "judged": ["SELECT * WHERE A+ AS x ; B WITHIN 9 seconds PARTITION BY k HAVING sum(x.v) > 2"],
+    "judged and consumed": ["SELECT * WHERE A AS x ; B AS y WITHIN 9 seconds PARTITION BY k HAVING y.v > x.v CONSUME BY PARTITION"],
+    "judged, last and consumed": [
+        "SELECT LAST * WHERE A AS x ; B AS y WITHIN 9 seconds PARTITION BY k HAVING y.v > x.v CONSUME BY PARTITION"
+    ],
+    "judged, next and consumed": [
+        "SELECT NXT x WHERE A+ AS x ; B WITHIN 9 seconds PARTITION BY k HAVING count(x) > 1 CONSUME BY PARTITION"
+    ],
     "lag": ["SELECT * WHERE A AS x ; B AS y FILTER y[v > lag(v)] WITHIN 9 seconds PARTITION BY k"],
     "absence": ["SELECT * WHERE A ; B NOT FOLLOWED BY C FOR 3 seconds WITHIN 5 seconds PARTITION BY k"],
     "absence of two": [
@@ -129,7 +136,10 @@ def test_what_cannot_be_cut_says_why():
         ("SELECT * WHERE A ; B WITHIN 9 seconds", "no PARTITION BY"),
         ("SELECT * WHERE A NOT FOLLOWED BY (B AS x ; C AS y FILTER y.s > x.s) FOR 3 seconds PARTITION BY k", "compared texts"),
         ("SELECT * WHERE A AS x ; B AS y FILTER y.s > x.s WITHIN 9 seconds PARTITION BY k", "compared texts"),
-        ("SELECT * WHERE A+ AS x WITHIN 9 seconds PARTITION BY k HAVING sum(x.v) > 3 CONSUME BY PARTITION", "HAVING with CONSUME BY"),
+        (
+            "SELECT * WHERE A+ AS x WITHIN 9 seconds PARTITION BY k HAVING sum(x.v) > 3 CONSUME BY PARTITION",
+            "CONSUME BY with HAVING and a sum",
+        ),
         ("SELECT COUNT(*) WHERE A ; B PARTITION BY k", "its evaluation (count)"),
         ("SELECT MAX * WHERE A ; B+ WITHIN 9 seconds PARTITION BY k", "its evaluation (maximal)"),
         ("SELECT * WHERE A ; B WITHIN 9 seconds PARTITION BY k CONSUME BY ANY", "CONSUME BY ANY"),
@@ -247,8 +257,8 @@ HASHES = {
     "flag": ["5692161d100b05e5", "0000000000000000", "d85d1d823d12cde7"],
     "day": ["0000000000000000", "9cd1b1021fdbf13b", "d85d1d823d12cde7"],
     "time": ["0000000000000000", "5692161d100b05e5", "d85d1d823d12cde7"],
-    "real": ["c29691b9db01d2c5", "094baa91bed97142", "d85d1d823d12cde7"],
-    "exact": ["d85d1d823d12cde7", "5dda5403a0d98851", "5a264219a774702f"],
+    "real": ["0000000000000000", "2d2dde7e775bbcfc", "d85d1d823d12cde7"],
+    "exact": ["d85d1d823d12cde7", "3465840d39b46bb3", "424c7483f8ee2886"],
     "bytes": ["0000000000000000", "f0e53b00d00b537a", "d85d1d823d12cde7"],
 }
 WHOLE_AND_TEXT = [0, 3451629391412044631, 14078861616689155852]

@@ -46,7 +46,7 @@ NOTHING = -1
 class Having:
     """HAVING and what follows it, over the partitions of one stream; its state is the last trigger of each, under CONSUME BY.
 
-    time: the time column.
+    time: the time column. consumes: whether it has that state.
     """
 
     def __init__(self, compiled: Compiled, time: str | None) -> None:
@@ -54,7 +54,7 @@ class Having:
         self.compiled = compiled
         self._compute = None if having is None else Computation([having], time)
         self._projection = None if compiled.plan.count or compiled.plan.measures else _projection(compiled)
-        self._consumes = compiled.consume is not Consumption.NONE and not compiled.restarts
+        self.consumes = compiled.consume is not Consumption.NONE and not compiled.restarts
         self._last: Array = np.zeros(0, np.int64)
         self._amounts = Amounts(compiled) if compiled.sums else None
         self._worth: Worth | None = None
@@ -141,7 +141,7 @@ class Having:
         open_trigger, bound = None, NOTHING  # the last trigger, and what it started with
         for chunk in chunks:
             found = chunk.take(np.flatnonzero(self._holds(shown(chunk))))
-            if not self._consumes or not len(found):
+            if not self.consumes or not len(found):
                 yield found
                 continue
             owners, starts, ends = spans(found)
@@ -212,14 +212,14 @@ class Having:
 
     def dump(self) -> dict[str, Any]:
         """The last triggers, as a section: (owners, places)."""
-        if not self._consumes:
+        if not self.consumes:
             return {}
         owners = np.flatnonzero(self._last != NOTHING)
         return {"having_last": np.stack([owners, self._last[owners]]).astype("<i8")}
 
     def load(self, sections: Mapping[str, Any], stored: Stored) -> None:
         """Go on, fresh, from what `dump` gave; raises ValueError for what it cannot have given."""
-        if not self._consumes:
+        if not self.consumes:
             return
         owners, places = np.frombuffer(sections["having_last"], "<i8").reshape(2, -1).astype(np.int64)
         if (places < 0).any() or len(np.unique(owners)) < len(owners):

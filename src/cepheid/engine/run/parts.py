@@ -19,6 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.evaluations.absences.absence import ALWAYS
+from cepheid.engine.evaluations.choosing.consuming import HAD, Consuming
+from cepheid.engine.evaluations.choosing.consuming import SECTION as CONSUMING
+from cepheid.engine.evaluations.choosing.guided import Guided
 from cepheid.engine.letters.encoded import Texts, is_interned
 from cepheid.engine.memory.blocks import Blocks
 from cepheid.engine.memory.checks import demand, inside, numbers
@@ -193,6 +196,12 @@ class Form:
         for number, state in enumerate(states):
             prefix = f"{number}/"
             self._take(_part(prefix, state.evaluation, state.compiled.program))
+            if isinstance(state.evaluation, Consuming):
+                self._take(_Table(prefix, CONSUMING, 3))
+                if state.evaluation.bound is not None:
+                    self._take(_Beside(prefix, HAD, CONSUMING, len(state.evaluation.bound.needs)))
+            if state.remembers_triggers:
+                self._take(_Table(prefix, "having_last", 2, tall=False))
             self.common += [f"{prefix}{name}" for name in NO_TEXTS if state.compiled.valued]
             if state.absences is not None:
                 self._take(waits := _Absences(prefix, state.absences, state.waiting))
@@ -451,24 +460,29 @@ def obstacle(compiled: Compiled) -> str | None:
         return "no PARTITION BY"
     if compiled.layers:
         return "EVENT definitions"
-    if compiled.judges and (compiled.restarts or compiled.consume is not Consumption.NONE):
-        return "HAVING with CONSUME BY"
     if compiled.consume is Consumption.ANY:
         return "CONSUME BY ANY"
     if any(map(is_interned, (value for program in compiled.programs for value in program.values))):
         return "compared texts"
-    if not _cuts(compiled.evaluation(texts=Texts())):
+    evaluation = compiled.evaluation(texts=Texts(), judge=lambda chunks, _: chunks)
+    if isinstance(evaluation, Guided) and evaluation.guide is not None:
+        return "CONSUME BY with HAVING and a sum"
+    if not _cuts(evaluation):
         return f"its evaluation ({compiled.method.name})"
     return None if all(_cuts(absence.evaluation(texts=Texts())) for absence in compiled.absences) else "the evaluation of NOT FOLLOWED BY"
 
 
 def _cuts(evaluation: AnyEvaluation) -> bool:
     """Whether the sections of an evaluation are known here."""
+    if isinstance(evaluation, Consuming):
+        return _cuts(evaluation.evaluation)
     return {*evaluation.dump()} - {*CONSTANT} in ({*GRAPH}, {*BLOCKS}, {*COUNTED})
 
 
 def _part(prefix: str, evaluation: AnyEvaluation, program: Program) -> _Part:
-    """The sections of an evaluation."""
+    """The sections of an evaluation, but for what `Consuming` has beside that inside."""
+    if isinstance(evaluation, Consuming):
+        return _part(prefix, evaluation.evaluation, program)
     sections = evaluation.dump()
     if "cells" in sections:
         return _Graph(prefix, program)
@@ -612,6 +626,50 @@ class _Blocks:
             "entries": np.concatenate([np.zeros(0, np.int64), *entries]),
         }
         return {self.prefix + name: section.astype("<i8").tobytes() for name, section in found.items()}
+
+
+class _Table:
+    """A section of integers in lines, of which the first of each is a key. width: numbers of a line. tall: whether it is stored line by line."""
+
+    def __init__(self, prefix: str, name: str, width: int, *, tall: bool = True) -> None:
+        self.prefix, self.name = prefix, prefix + name
+        self.width, self.tall = width, tall
+        self.groups = {self.name: Group(width, refers=KEYS)}
+        self.common: tuple[str, ...] = ()
+
+    def rows(self, sections: Mapping[str, Any], stored: Stored) -> dict[str, Rows]:
+        """The rows of the one group."""
+        section = numbers(sections, self.name)
+        slots, *columns = section.reshape(-1, self.width).T if self.tall else section.reshape(self.width, -1)
+        owners = stored.rows(slots)
+        return {self.name: Rows(owners, tuple(columns), owners)}
+
+    def sections(self, columns: Mapping[str, list[Array]], tables: Mapping[str, pa.Table]) -> dict[str, Any]:  # noqa: ARG002 - as `_Part`
+        """The section of these columns."""
+        return {self.name: np.stack(columns[self.name], axis=1 if self.tall else 0).astype("<i8").tobytes()}
+
+
+class _Beside:
+    """A section of doubles, so many for each line of another one."""
+
+    def __init__(self, prefix: str, name: str, lines: str, width: int) -> None:
+        self.prefix, self.name, self.lines = prefix, prefix + name, prefix + lines
+        self.width = width
+        self.groups = {self.name: Group(1 + width, refers=self.lines)}
+        self.common: tuple[str, ...] = ()
+
+    def rows(self, sections: Mapping[str, Any], stored: Stored) -> dict[str, Rows]:
+        """The rows of the one group: their bits."""
+        lines = numbers(sections, self.lines, width=3)
+        # An older state has none, as in `Consuming.load`.
+        bits = numbers(sections, self.name, width=self.width) if self.name in sections else np.ones((len(lines), self.width)).view(np.int64)
+        return {self.name: Rows(stored.rows(lines[:, 0]), tuple(bits.T), np.arange(len(lines)))}
+
+    def sections(self, columns: Mapping[str, list[Array]], tables: Mapping[str, pa.Table]) -> dict[str, Any]:  # noqa: ARG002 - as `_Part`
+        """The section of these columns."""
+        of, *bits = columns[self.name]
+        demand(of == np.arange(len(columns[self.lines][0])))
+        return {self.name: np.stack(bits, axis=1).astype("<i8").tobytes()}
 
 
 class _Absences:

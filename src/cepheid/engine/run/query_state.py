@@ -517,6 +517,11 @@ class QueryState:
         return consumed
 
     @property
+    def remembers_triggers(self) -> bool:
+        """Whether HAVING keeps the last trigger of each partition."""
+        return self._having is not None and self._having.consumes
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the kernel's arrays, of the marked events, and of what waits for absences."""
         texts = self.texts.nbytes if self.compiled.valued else 0

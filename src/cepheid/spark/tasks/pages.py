@@ -25,7 +25,7 @@ from cepheid.engine.evaluations.absences.absence import ALWAYS
 from cepheid.engine.input.keys import key_table
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.payload import decoded
-from cepheid.engine.letters.values import one_chunk
+from cepheid.engine.letters.values import decimal_halves, one_chunk
 from cepheid.engine.memory import container
 from cepheid.engine.run.parts import header, obstacle
 from cepheid.spark.tasks.deadlines import MOST_PAGES, Deadlines
@@ -312,6 +312,13 @@ def _numbers(column: pa.Array) -> Array:
     kind = column.type
     if pa.types.is_temporal(kind):
         column = column.cast(pa.int64() if kind.bit_width == 64 else pa.int32())
+    if pa.types.is_floating(kind):
+        # One spelling of 0, and one of NaN.
+        reals = column.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0
+        return np.where(np.isnan(reals), np.nan, reals).view(np.uint64)
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind) or pa.types.is_decimal128(kind):
+        lower, upper = decimal_halves(column.cast(pa.decimal128(kind.precision, kind.scale)))
+        return lower.view(np.uint64) ^ upper.view(np.uint64) * _NULL
     if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
         found: Array = column.cast(pa.int8() if pa.types.is_boolean(column.type) else column.type).fill_null(0).to_numpy().astype(np.int64)
         return found.view(np.uint64)
