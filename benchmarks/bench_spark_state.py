@@ -128,7 +128,8 @@ def counts(frame: DataFrame) -> DataFrame:
 
 def empty(frame: DataFrame) -> DataFrame:
     """A stateful operator that keeps a number for each of 8 buckets."""
-    return frame.groupBy((F.col("k") % 8).alias("bucket")).transformWithState(Empty(), "n long", "append", "None")
+    grouped = frame.withColumn("bucket", F.col("k") % 8).groupBy("bucket")
+    return grouped.transformWithState(Empty(), "n long", "append", "None")
 
 
 WAYS: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
