@@ -379,7 +379,7 @@ def test_events_without_a_time_or_a_key(feed):
 
 def test_the_plan_as_text(feed):
     text = PAIRS.on(lateness="6 seconds").explain(feed.stream())
-    assert "buckets of k: their keys in pages of a few, where that costs less" in text
+    assert "buckets of k: their keys in pages of a few (some 300 bytes written for each event), or whole" in text
     assert "\nSeparately for each k, a match is an A" in text
     assert "then the order of arrival: a restart may read events of one key and time in another order" in text
     assert "6000 ms" in text
@@ -389,7 +389,7 @@ def test_the_plan_as_text(feed):
 def test_what_explain_says_of_absences_and_several_sources(feed):
     absent = cepheid.query("SELECT * WHERE A AS x NOT FOLLOWED BY B FOR 15 seconds PARTITION BY k")
     text = absent.on(lateness="6 seconds").explain(feed.stream())
-    assert "buckets of k: their keys in pages of a few, where that costs less" in text
+    assert "buckets of k: their keys in pages of a few (some 300 bytes written for each event), or whole" in text
     assert "has passed its end (with NOT FOLLOWED BY: the deadline), or an event of the bucket is 6000 ms younger; that time is" in text
     assert "the watermark (greatest time of the micro-batches before - 6000 ms)" in text
     first, second = (feed.stream().withWatermark("ts", delay) for delay in ("5 seconds", "1 minute"))

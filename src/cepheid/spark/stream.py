@@ -33,7 +33,7 @@ from cepheid.spark.source import WATERMARK, arrow_schema
 from cepheid.spark.tasks.bounds import YEARS
 from cepheid.spark.tasks.buckets import DECIDED
 from cepheid.spark.tasks.packing import pack, unpack
-from cepheid.spark.tasks.pages import whole
+from cepheid.spark.tasks.pages import EVENT_BYTES, KEY_BYTES, whole
 from cepheid.spark.tasks.renewal import depends_on_all
 from cepheid.spark.tasks.visits import BLOB, BUCKET, COUNTS, MOMENT_READ, PARTITION_LEVELS, SOURCE, TOLD
 from cepheid.spark.watermark import partitions, with_watermark
@@ -204,9 +204,10 @@ class StreamPlan:
         """In which form a bucket is."""
         kept = whole(plan.compiled for plan in self.several.plans)
         return (
-            "their keys in pages of a few, where that costs less"
+            f"their keys in pages of a few (some {EVENT_BYTES} bytes written for each event), or whole, where that costs less"
+            f" ({KEY_BYTES} for each key)"
             if kept is None
-            else f"one value for each, read and written whole ({kept})"
+            else f"one value for each, read and written whole, some {KEY_BYTES} bytes for each key ({kept})"
         )
 
     def _behind(self) -> str:

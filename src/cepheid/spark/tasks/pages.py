@@ -46,6 +46,10 @@ KEY_COST, PAGE_COST, CHANGE_COST = 8, 400, 350
 form changes, in Python and the JVM: as `bench_spark_state.py` measures them, from the times of micro-batches that differ in one of these numbers
 alone (8 to 15, 380, 350; of a page, 160 are the write and 450 the read where the machine is busy)."""
 
+EVENT_BYTES, KEY_BYTES = 300, 20
+"""What goes into the checkpoint for each event of a bucket in pages, and for each key of one that is whole, as `bench_spark_state.py` records it for
+events of four columns."""
+
 FEW_KEYS = 100
 """Keys up to which nobody asks: the whole costs about two pages."""
 
