@@ -28,6 +28,11 @@ QUERIES = {
     "last": ["SELECT LAST * WHERE A ; B WITHIN 9 seconds PARTITION BY k"],
     "restricted": ["SELECT RESTRICTED * WHERE A ; B ; C WITHIN 9 seconds PARTITION BY k"],
     "guards": ["SELECT * WHERE A AS x ; B AS y FILTER y.v > x.v WITHIN 9 seconds PARTITION BY k"],
+    "unequal texts": ["SELECT * WHERE A AS x ; B AS y FILTER y.s != x.s WITHIN 9 seconds PARTITION BY k"],
+    "absence of unequal texts": [
+        "SELECT * WHERE A AS x NOT FOLLOWED BY (B AS p ; C AS q FILTER q.s != p.s) FOR 4 seconds WITHIN 5 seconds PARTITION BY k",
+        "SELECT COUNT(*) WHERE A AS x ; B AS y FILTER y.s != x.s WITHIN 9 seconds PARTITION BY k",
+    ],
     "without a window": ["SELECT * WHERE A ; B ; C PARTITION BY k CONSUME BY PARTITION"],
     "counted": ["SELECT COUNT(*) WHERE A ; B+ WITHIN 9 seconds PARTITION BY k"],
     "counted events": ["SELECT COUNT(*) WHERE A ; B WITHIN 5 events PARTITION BY k"],
@@ -65,10 +70,10 @@ QUERIES = {
 }
 
 
-def events_of(chance, count=60, keys=9):
+def events_of(chance, count=60, keys=9, texts="xyz"):
     times = sorted(chance.randint(0, 20) for _ in range(count))
     rows = [
-        {"type": chance.choice("ABC"), "ts": time, "k": chance.randint(1, keys), "v": chance.randint(0, 3), "s": chance.choice("xyz")}
+        {"type": chance.choice("ABC"), "ts": time, "k": chance.randint(1, keys), "v": chance.randint(0, 3), "s": chance.choice(texts)}
         for time in times
     ]
     return bucket_cases.timed(rows)
@@ -134,8 +139,11 @@ def test_parts_that_are_joined_are_the_state_of_their_keys(name, cases, seed):
 def test_what_cannot_be_cut_says_why():
     for text, why in (
         ("SELECT * WHERE A ; B WITHIN 9 seconds", "no PARTITION BY"),
-        ("SELECT * WHERE A NOT FOLLOWED BY (B AS x ; C AS y FILTER y.s > x.s) FOR 3 seconds PARTITION BY k", "compared texts"),
-        ("SELECT * WHERE A AS x ; B AS y FILTER y.s > x.s WITHIN 9 seconds PARTITION BY k", "compared texts"),
+        (
+            "SELECT * WHERE A NOT FOLLOWED BY (B AS x ; C AS y FILTER y.s > x.s) FOR 3 seconds PARTITION BY k",
+            "the order of texts, or sets of them",
+        ),
+        ("SELECT * WHERE A AS x ; B AS y FILTER y.s > x.s WITHIN 9 seconds PARTITION BY k", "the order of texts, or sets of them"),
         (
             "SELECT * WHERE A+ AS x WITHIN 9 seconds PARTITION BY k HAVING sum(x.v) > 3 CONSUME BY PARTITION",
             "CONSUME BY with HAVING and a sum",

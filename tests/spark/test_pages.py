@@ -60,11 +60,18 @@ def test_many_keys_in_pages(name, cases, seed, monkeypatch, forced):
     for number in enough:
         chance = random.Random(f"{seed}/{name}/{number}/many")
         keys = chance.choice([2, 20, 60])
-        table = events_of(chance, 80, keys)
+        table = events_of(chance, 80, keys, texts=chance.choice(["xyz", [f"text {place}" for place in range(40)]]))
         if any(matches_up_to(2000, query, table, order="row", until=None) is None for query in queries):
             continue
         forced(chance.choice([1, 2, 3, None]))
-        costs = {"FEW_KEYS": 0, "KEY_COST": chance.choice([1, 100]), "PAGE_COST": chance.choice([1, 100]), "CHANGE_COST": 1, "SWEPT": 2}
+        costs = {
+            "FEW_KEYS": 0,
+            "KEY_COST": chance.choice([1, 100]),
+            "PAGE_COST": chance.choice([1, 100]),
+            "CHANGE_COST": 1,
+            "SWEPT": 2,
+            "MOST_TEXTS": chance.choice([1000, 1 << 16]),
+        }
         for constant, value in costs.items():
             monkeypatch.setattr(pages, constant, value)
         unit, events, output = bucket_cases.unit_of(queries, table)

@@ -81,8 +81,8 @@ COUNTED = ("counters", "slots", "positions", "times", "letters")
 CONSTANT = ("guarded_macros",)
 """Sections that each state of a query has alike."""
 
-NO_TEXTS = ("text_numbers", "texts")
-"""Sections that are empty where a query compares no texts."""
+TEXTS = ("text_numbers", "texts")
+"""Sections of the texts that a query compares: the numbers of all of them, which are of no key."""
 
 KEYS = "keys"
 
@@ -202,7 +202,7 @@ class Form:
                     self._take(_Beside(prefix, HAD, CONSUMING, len(state.evaluation.bound.needs)))
             if state.remembers_triggers:
                 self._take(_Table(prefix, "having_last", 2, tall=False))
-            self.common += [f"{prefix}{name}" for name in NO_TEXTS if state.compiled.valued]
+            self.common += [f"{prefix}{name}" for name in TEXTS if state.compiled.valued]
             if state.absences is not None:
                 self._take(waits := _Absences(prefix, state.absences, state.waiting))
                 if waits.schema.names:
@@ -462,14 +462,15 @@ def obstacle(compiled: Compiled) -> str | None:
         return "EVENT definitions"
     if compiled.consume is Consumption.ANY:
         return "CONSUME BY ANY"
-    if any(map(is_interned, (value for program in compiled.programs for value in program.values))):
-        return "compared texts"
     evaluation = compiled.evaluation(texts=Texts(), judge=lambda chunks, _: chunks)
     if isinstance(evaluation, Guided) and evaluation.guide is not None:
         return "CONSUME BY with HAVING and a sum"
-    if not _cuts(evaluation):
-        return f"its evaluation ({compiled.method.name})"
-    return None if all(_cuts(absence.evaluation(texts=Texts())) for absence in compiled.absences) else "the evaluation of NOT FOLLOWED BY"
+    others = [absence.evaluation(texts=Texts()) for absence in compiled.absences]
+    if all(map(_cuts, (evaluation, *others))):
+        return None
+    if any(map(is_interned, (value for program in compiled.programs for value in program.values))):
+        return "the order of texts, or sets of them"
+    return "the evaluation of NOT FOLLOWED BY" if _cuts(evaluation) else f"its evaluation ({compiled.method.name})"
 
 
 def _cuts(evaluation: AnyEvaluation) -> bool:

@@ -27,7 +27,7 @@ from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.payload import decoded
 from cepheid.engine.letters.values import decimal_halves, one_chunk
 from cepheid.engine.memory import container
-from cepheid.engine.run.parts import header, obstacle
+from cepheid.engine.run.parts import TEXTS, header, obstacle
 from cepheid.spark.tasks.deadlines import MOST_PAGES, Deadlines
 
 if TYPE_CHECKING:
@@ -52,6 +52,10 @@ events of four columns."""
 
 FEW_KEYS = 100
 """Keys up to which nobody asks: the whole costs about two pages."""
+
+MOST_TEXTS = 1 << 16
+"""Bytes of the texts that queries compare, with their numbers, up to which a bucket is in pages: they are of no page, and each visit writes them. An
+eighth of it up to which it turns to pages."""
 
 SWEPT = 64
 """Pages that the hand looks at in a visit at most, beside twice those that are touched."""
@@ -114,7 +118,7 @@ class Pages:
             self.clear()
             return
         numbers = self._touched(events)
-        if self.forced is None and self.regret > CHANGE_COST * self.count:
+        if (self.forced is None and self.regret > CHANGE_COST * self.count) or _texts(self._common) > MOST_TEXTS:
             self._fetch_all(latest=latest, events=events_before)
             return
         old, touched = self.count, {*numbers.tolist(), *due.tolist()}
@@ -148,6 +152,7 @@ class Pages:
             sections, keys, places = self.form.join(list(found.values()))
             if self.keys < 0 or self.size < 0 or (page_of(key_hashes(keys), count) != np.array(list(found), np.int64)[places]).any():
                 raise ValueError("a page has keys of another one")
+            self.part.keep_texts(True)
             self.part.load(sections | self._common, latest=latest, events=events)
         self.read = True
 
@@ -238,7 +243,7 @@ class Pages:
     def turn(self, sections: Mapping[str, Any], *, latest: int, now: int) -> bool:
         """Of a whole bucket: turn to pages, if it is time; returns whether. sections: the state of all keys."""
         pages = max(1, self.part.keys // (self.forced or PAGE_KEYS))
-        if self.forced is None and self.regret <= CHANGE_COST * pages:
+        if (self.forced is None and self.regret <= CHANGE_COST * pages) or 8 * _texts(sections) > MOST_TEXTS:
             return False
         self.on, self.count, self.regret, self.hand, self.swept = True, min(pages, MOST_PAGES), 0, 0, now
         self.keys = self.size = 0
@@ -256,6 +261,7 @@ class Pages:
         """There are no pages any more."""
         self.store.clear()
         self.due.clear()
+        self.part.keep_texts(False)
         self.on, self.count, self.keys, self.size, self.hand, self.regret, self.swept = False, 1, 0, 0, 0, 0, NEVER
         self._fetched, self.read = {}, False
 
@@ -278,6 +284,11 @@ class Pages:
         self._common = {name: sections[name] for name in self.form.common}
         if self.form.waits:
             self.due.load(sections, container.time_in(numbers, "looked"))
+
+
+def _texts(sections: Mapping[str, Any]) -> int:
+    """Bytes of the texts that queries compare."""
+    return sum(len(bytes(section)) for name, section in sections.items() if name.rpartition("/")[2] in TEXTS)
 
 
 def whole(compiled: Iterable[Compiled]) -> str | None:

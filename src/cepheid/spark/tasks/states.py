@@ -56,6 +56,11 @@ class QueryStates:
         """The same, without any state."""
         return QueryStates(self.unit, self.numbers)
 
+    def keep_texts(self, stays: bool) -> None:  # noqa: FBT001 - the one thing it says
+        """Whether texts that are compared stay where they are in none of these states: other keys may have them."""
+        for state in self.states:
+            state.texts.stays = stays
+
     # ------------------------------------------------------------------------------------------------------------------- running
 
     def read(self, events: pa.Table, times: Array, *, first: int, now: int) -> list[DecidedMatches]:
