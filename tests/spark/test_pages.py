@@ -335,3 +335,44 @@ def test_damaged_deadlines_are_refused():
     ):
         with pytest.raises(SnapshotError, match="damaged"):
             go_on(change)
+
+
+ELSEWHERE = cepheid.query("SELECT * WHERE A AS x ; B AS y FILTER y.s != x.s WITHIN 2 hours PARTITION BY k")
+
+
+def at(bucket, kind, time, texts, *, watermark):
+    """Events of some keys with texts."""
+    rows = [{"type": kind, "ts": time, "k": key, "v": 1, "s": text} for key, text in texts.items()]
+    events = bucket_cases.travelling([ELSEWHERE], bucket_cases.timed(rows))[0].cast(bucket.unit.travelling)
+    return bucket.step([events], bucket_cases.seconds(watermark)).counts["matches"]
+
+
+def test_texts_stay_for_keys_that_are_not_read(monkeypatch):
+    """Numbers of texts are those of all pages: what a visit has not read keeps them, and new texts get others. With too many, it is one whole value."""
+    Paged.page_keys = 2
+    unit, _, _ = bucket_cases.unit_of([ELSEWHERE], bucket_cases.events_of("A1"))
+    bucket = Paged(unit)
+    at(bucket, "A", 1, {key: f"text {key}" for key in range(40)}, watermark=0)
+    at(bucket, "A", 0, {}, watermark=2)
+    data = bucket.dump()
+    for second in range(4, 84, 2):
+        key = second // 2 - 2
+        bucket = Paged(unit).load(data)
+        # Another one, and the same: one of them is unequal. What is new here must not be taken for what key + 1 has.
+        at(bucket, "B", second, {key: f"other {key}", 40 + key: "new"}, watermark=second - 1)
+        bucket = Paged(unit).load(bucket.dump())
+        assert at(bucket, "B", second + 1, {key: f"text {key}"}, watermark=second) == 1
+        bucket = Paged(unit).load(bucket.dump())
+        assert at(bucket, "A", 0, {}, watermark=second + 1) == 0
+        data = bucket.dump()
+        assert bucket.pages.on
+    monkeypatch.setattr(pages, "MOST_TEXTS", 100)
+    bucket = Paged(unit).load(data)
+    assert at(bucket, "B", 90, {1: "text 1"}, watermark=89) == 0
+    assert at(bucket, "A", 0, {}, watermark=91) == 0
+    data = bucket.dump()
+    assert not bucket.pages.on
+    assert not data.pages
+    bucket = Paged(unit).load(data)
+    at(bucket, "B", 95, {5: "text 4", 6: "text 6"}, watermark=94)
+    assert at(bucket, "A", 0, {}, watermark=96) == 1
