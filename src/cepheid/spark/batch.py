@@ -27,6 +27,7 @@ from cepheid.engine.run.batches import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.language.syntax import Consumption
 from cepheid.logical.measures import POSITION_COLUMNS
+from cepheid.logical.plan import Field, Time
 from cepheid.records import record
 from cepheid.schema import STREAM_COLUMN
 from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
@@ -273,18 +274,30 @@ class Plan:
             values=tuple(tuple(map(value_column, travelling(program.values))) for program in self.compiled.programs)
             if self.values_travel
             else (),
-            reads=tuple((name, self.payload_column(name)) for name in self.read_in_order),
+            reads=tuple((name, self.payload_column(name)) for name in self.read_behind),
         )
 
     @property
     def values_travel(self) -> bool:
         """Whether the values that guards read travel; with lag and with positions they are made behind the shuffle."""
-        return self.compiled.valued and not self.compiled.lags and not self.compiled.positional and not self.compiled.layers
+        compiled = self.compiled
+        return compiled.valued and not (compiled.lags or compiled.positional or compiled.layers or self.values_shown)
 
     @property
-    def read_in_order(self) -> tuple[str, ...]:
-        """The attributes of which the tasks make what only the order of a partition says: with EVENT definitions all that come in."""
-        return tuple(self.source.schema.attributes) if self.compiled.layers else self.compiled.read_in_order
+    def values_shown(self) -> bool:
+        """Whether the values that guards read are attributes that travel for the output, too: then tasks take them from there."""
+        compiled = self.compiled
+        if not compiled.valued or compiled.layers or not self.source.lean:
+            return False
+        plain = all(isinstance(value, Field | Time) for program in compiled.programs for value in program.values)
+        return plain and {*compiled.read_for_values} <= {*self.needed()}
+
+    @property
+    def read_behind(self) -> tuple[str, ...]:
+        """The attributes of which the tasks make letters and values, with EVENT definitions all that come in; see `Compiled.read_in_order`."""
+        if self.compiled.layers:
+            return tuple(self.source.schema.attributes)
+        return self.compiled.read_for_values if self.values_shown and not self.compiled.lags else self.compiled.read_in_order
 
     def needed(self) -> tuple[str, ...]:
         """The attributes that the output needs: those shown or read by measures and HAVING, the keys and the time."""
@@ -295,7 +308,9 @@ class Plan:
         return tuple(dict.fromkeys([*self.shown, *measured, *layout.keys, layout.time or ""]))
 
     def payload_column(self, name: str) -> str:
-        """The column of the prepared frame that holds an attribute: that of the key, where it has the same values, so that nothing travels twice."""
+        """The column of the prepared frame that holds an attribute: that of the key or time, where it has the same values: nothing travels twice."""
+        if name == self.compiled.layout.time and self.source.lean:
+            return TIME
         shared = name in self.compiled.layout.keys and self.is_comparable(name)
         return f"k{self.compiled.keys.index(name)}" if shared else self.source.names[name]
 
@@ -675,7 +690,7 @@ def prepare(
         conditions = [condition for condition in (relevant(plans), plan.staying) if condition is not None]
         if conditions:
             columns[marked] = F.when(functools.reduce(operator.and_, conditions), columns[marked])
-    columns |= {name: plan.letter(printer, parts) for name, parts in letter_columns(plans).items()}
+    columns |= {name: plan.letter(printer, parts) for name, parts in letter_columns(plans).items() if parts or not plan.source.lean}
     columns |= {
         value_column(value): printer.value(value)
         for each in plans
@@ -684,7 +699,7 @@ def prepare(
         for value in travelling(program.values)
     }
     columns |= plan.tie_columns()
-    read = [each.payload_column(name) for each in plans for name in (*each.needed(), *each.read_in_order)]
+    read = [each.payload_column(name) for each in plans for name in (*each.needed(), *each.read_behind)]
     for name in [*read, *last]:
         columns.setdefault(name, column_named(name))
     selected: DataFrame = frame.select(*(column.alias(name) for name, column in columns.items()))

@@ -147,6 +147,11 @@ class QueryPlans:
 
     def unit(self, prepared: DataFrame, *, output: spark_types.StructType, late: bool = False) -> Unit:
         """What the state of a stream has to know; prepared: the events as they travel."""
+        fields = [field for field in prepared.schema if field.name not in {BUCKET, SOURCE, MOMENT_READ}]
+        # A letter that is always 0 does not travel on the way to `run_absences` (`worker.with_letter`).
+        fields += [
+            spark_types.StructField(name, spark_types.IntegerType()) for name in letter_columns(self.plans) if name not in prepared.columns
+        ]
         return Unit(
             tasks=tuple(plan.task().plain for plan in self.plans),
             letters=self.letters,
@@ -154,9 +159,7 @@ class QueryPlans:
             queries=self.names,
             late=tuple((name, self.first.payload_column(name)) for name in self.first.incoming) if late else None,
             output=arrow_bytes(output),
-            schema=arrow_bytes(
-                spark_types.StructType([field for field in prepared.schema if field.name not in {BUCKET, SOURCE, MOMENT_READ}])
-            ),
+            schema=arrow_bytes(spark_types.StructType(fields)),
             max_bytes=self.first.options.max_bytes,
             null_keys=self.first.options.null_keys,
             page_keys=unit.FORCED,

@@ -62,6 +62,11 @@ class SparkSource:
     fields: dict[str, spark_types.DataType]
     rank: str | None = None
 
+    @property
+    def lean(self) -> bool:
+        """Whether what tasks can make of other columns does not travel. What travels on a stream is a part of its state, which has had it so far."""
+        return not self.frame.isStreaming
+
 
 def arrow_schema(fields: spark_types.StructType) -> pa.Schema:
     """The schema of a DataFrame as Arrow shows it; raises SchemaError for types that Spark has no Arrow form of."""

@@ -168,7 +168,12 @@ class Compiled:
         """
         if self.lags:
             return self.reads
-        layouts = [ValueLayout(program.values) for program in self.programs] if self.positional else []
+        return self.read_for_values if self.positional else ()
+
+    @property
+    def read_for_values(self) -> tuple[str, ...]:
+        """The attributes of which the values that guards read are made."""
+        layouts = [ValueLayout(program.values) for program in self.programs]
         return tuple(dict.fromkeys(name for layout in layouts for name in layout.columns(self.schema)))
 
     @property

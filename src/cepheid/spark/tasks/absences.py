@@ -14,7 +14,7 @@ import pyarrow as pa
 from cepheid.spark.tasks.buckets import Bucket
 from cepheid.spark.tasks.packing import steps
 from cepheid.spark.tasks.unit import Unit
-from cepheid.spark.tasks.worker import Incoming
+from cepheid.spark.tasks.worker import Incoming, with_letter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -71,7 +71,7 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The events of some batches together, none of it without events. PERF: Spark's batches are small for what is done for each."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
-        held += [batch] if batch.num_rows else []
+        held += [with_letter(batch)] if batch.num_rows else []
         if sum(each.num_rows for each in held) >= GATHERED:
             yield pa.Table.from_batches(held)
             held = []

@@ -101,11 +101,11 @@ class QueryStates:
         if compiled.lags:
             return [reader.read(read, positions=lambda: arrived.positions) for reader in readers]
         letters = self._letters(events, number)
-        if compiled.positional:
+        values = self.tasks[number].values
+        if compiled.positional or (compiled.valued and not values):
             return [
                 reader.read(read, positions=lambda: arrived.positions, letters=own) for reader, own in zip(readers, letters, strict=True)
             ]
-        values = self.tasks[number].values
         if not values:
             return letters
         columns = [[one_chunk(events[name]) for name in own] for own in values]

@@ -74,7 +74,7 @@ class Task:
     order equal times, None: they are in any order; tie_names: the attributes that were asked for. index: whether positions are shown.
     sliced: whether the events come in slices of time, of which each gives the matches that end in it (`slices`), in place of keys. option:
     how one is given, for messages. values: for each program (`Compiled.programs`) the columns of the values that its guards read, where these travel.
-    reads: (attribute, input column), what letters and values are made of here, see `Compiled.read_in_order`.
+    reads: (attribute, input column), what letters and values are made of here, see `Plan.read_behind`.
     """
 
     text: str
@@ -174,7 +174,7 @@ def run_task(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch], *, lett
     Raises InputError for times that are NULL or out of bounds, and for events of one key and time that nothing orders. Linear in events and output.
     """
     run: TaskRun | None = None
-    for batch in batches:
+    for batch in map(with_letter, batches):
         if not batch.num_rows:
             continue
         if run is None:
@@ -197,7 +197,7 @@ def run_tasks(
     """
     schema = pa.ipc.read_schema(pa.py_buffer(output))
     runs: list[TaskRun] = []
-    for batch in batches:
+    for batch in map(with_letter, batches):
         if not batch.num_rows:
             continue
         runs = runs or [TaskRun(Task(**task), compiled_here(task), batch.schema) for task in tasks]
@@ -210,6 +210,13 @@ def run_tasks(
 def _named(found: Iterator[pa.RecordBatch], name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Rows with the name of their query in front."""
     return (aligned(rows.add_column(0, "query", pa.repeat(name, rows.num_rows)), schema) for rows in found)
+
+
+def with_letter(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch with LETTER, which does not travel where queries ask nothing of a single event: it is 0 then."""
+    if batch.schema.get_field_index(LETTER) >= 0:
+        return batch
+    return batch.append_column(LETTER, pa.array(np.zeros(batch.num_rows, np.int32)))
 
 
 def _with_letters(batch: pa.RecordBatch, letters: Letters, alphabets: Sequence[Predicates | LongPredicates]) -> pa.RecordBatch:
@@ -349,7 +356,7 @@ class TaskRun:
         if self.lags is not None:
             return self.reader.read(self.lags.read(self.task.read(batch), cuts, continued=continued), positions=positions)
         letters = letters_of(batch.column(LETTER))
-        if self.positional:
+        if self.positional or (self.valued and not self.task.values):
             return self.reader.read(self.task.read(batch), positions=positions, letters=letters)
         return self.reader.of_columns(letters, [batch.column(name) for name in self.task.values[0]]) if self.valued else letters
 
