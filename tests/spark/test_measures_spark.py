@@ -136,6 +136,30 @@ def test_only_what_measures_read_travels(spark):
     assert [tuple(row)[3:] for row in frame.transform(query.on()).collect()] == [(Decimal("1.25"), "x")]
 
 
+TRAVELLING = {
+    "what is compared is shown": ("SELECT * WHERE A AS x ; B AS y FILTER y.price > x.price PARTITION BY s", set()),
+    "time alone": ("SELECT count(x) AS n WHERE ANY AS x ; ANY AS y FILTER y.$time - x.$time > 2 s PARTITION BY s", set()),
+    "compared, not shown": ("SELECT count(x) AS n WHERE ANY AS x ; ANY AS y FILTER y.price > x.price PARTITION BY s", {"$value"}),
+    "computed": ("SELECT * WHERE ANY AS x ; ANY AS y FILTER y.price > x.price + 1 PARTITION BY s", {"$value"}),
+}
+
+
+@pytest.mark.parametrize("name", TRAVELLING)
+def test_nothing_travels_twice(spark, name):
+    """The time is there as time; values that guards read are those that are shown; a letter that is always 0 is made again."""
+    text, more = TRAVELLING[name]
+    table, frame = one_match(spark)
+    query = cepheid.query(text)
+    plan = Plan.of(query, on(query).options, frame)
+    shown = {plan.source.names[each] for each in plan.shown if each not in {"s", "ts"}}
+    letter = {"$letter"} if "A AS" in text else set()
+    found = {column.split(" ")[0] for column in plan.prepared()[0].columns}
+    assert found == {"k0", "$time"} | letter | shown | more
+    matches = frame.transform(query.on(order="any")).toArrow()
+    expected = in_microseconds(query.run(table).to_arrow(events=True))
+    assert matches.cast(expected.schema).equals(expected)
+
+
 def test_the_times_of_a_result_and_positions(spark):
     _, frame = one_match(spark)
     query = cepheid.query("SELECT start_time(), count(y) AS n, end_time() WHERE A AS x ; B AS y PARTITION BY s")

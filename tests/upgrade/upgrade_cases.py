@@ -6,6 +6,7 @@ the bytes. A `bucket` is the state of a stream over Spark, for all queries at on
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import json
 import random
@@ -210,7 +211,8 @@ def bucket_of(case, spark, folder, *, state=None):
 
     def travel(rows):
         several = QueryPlans.of(planned.queries, planned.names, planned.options, spark.createDataFrame(table_of(case, rows)))
-        return prepare(several.plans, observed=None).toArrow().select(bucket.schema.names).cast(bucket.schema)
+        plans = [dataclasses.replace(each, source=dataclasses.replace(each.source, lean=False)) for each in several.plans]  # as on a stream
+        return prepare(plans, observed=None).toArrow().select(bucket.schema.names).cast(bucket.schema)
 
     return bucket, travel
 

@@ -79,11 +79,6 @@ class Described(SparkSource):
 
     frame: DataFrame = field(init=False, repr=False, compare=False)
 
-    @property
-    def lean(self) -> bool:
-        """A call hands over its columns as they are."""
-        return False
-
 
 def plan_of(query: Query, options: Options, fields: spark_types.StructType, *, case_sensitive: bool) -> Plan:
     """Everything that the schema decides; raises SchemaError, BindError, NotSupportedError and LimitError as `on` does for a DataFrame."""

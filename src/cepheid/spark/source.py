@@ -53,7 +53,8 @@ class SparkSource:
     """One DataFrame, ready to be read by a query.
 
     frame: columns c0, c1, ..; names: attribute -> its column there. schema: for binding. fields: attribute -> its type in Spark. rank: the
-    column that orders equal times of merged streams, or None.
+    column that orders equal times of merged streams, or None. lean: whether what tasks can make of other columns does not travel: of a table, for
+    what travels on a stream is in the state of its checkpoints.
     """
 
     frame: DataFrame
@@ -61,11 +62,7 @@ class SparkSource:
     schema: EventSchema
     fields: dict[str, spark_types.DataType]
     rank: str | None = None
-
-    @property
-    def lean(self) -> bool:
-        """Whether what tasks can make of other columns does not travel. What travels on a stream is a part of its state, which has had it so far."""
-        return not self.frame.isStreaming
+    lean: bool = False
 
 
 def arrow_schema(fields: spark_types.StructType) -> pa.Schema:
@@ -137,7 +134,7 @@ def event_schema(described: DataFrame | spark_types.StructType, tree: Tree, *, t
 def _plainly_named(frame: DataFrame, schema: EventSchema) -> SparkSource:
     names = {name: f"c{index}" for index, name in enumerate(frame.columns)}
     fields = {field.name: field.dataType for field in frame.schema.fields}
-    return SparkSource(frame.toDF(*names.values()), names, schema, fields, names.get(RANK_COLUMN))
+    return SparkSource(frame.toDF(*names.values()), names, schema, fields, names.get(RANK_COLUMN), lean=not frame.isStreaming)
 
 
 # ------------------------------------------------------------------------------------------------------------------ merged streams
