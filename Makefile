@@ -7,7 +7,8 @@
 #   make format  format the sources
 #   make test-all        the tests with 2,000 random patterns per mode instead of 60; keeps a record
 #   make setup-browser  whether a Chromium is found for the tests of the workbench's page, else how to get one
-#   make test-spark-min  the Spark tests with the oldest supported Spark
+#   make test-spark-3.5  the tests of all methods with Spark 3.5; test-spark-4.0, -4.1, -4.2, and -4.3, the one that `make test` has; TESTS= says which
+#   make test-spark-versions  the same with each of them; keeps a record
 #   make sanitize        the random tests outside Spark with kernels built with the address and undefined-behaviour sanitizers; keeps a record
 #   make random          53,000 random patterns that compare events, or with negation or THEN, in every way, against the definition; keeps a record
 #   make kills   kill the driver and the workers of a stream 25 times each, and count what is lost or doubled; keeps a record
@@ -32,7 +33,6 @@ VENV     := .venv
 BIN      := $(VENV)/bin
 TOOLS    := .venv-tools
 UV       := $(TOOLS)/bin/uv
-MIN_VENV := .venv-spark-min
 DOCS_VENV := .venv-docs
 SANITIZED := .venv-sanitize
 
@@ -48,7 +48,7 @@ KERNEL_SOURCES := $(filter-out %/__init__.py %/_source_hash.py,$(wildcard src/ce
 INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
 
-.PHONY: help setup demo demo-stream test test-connect test-all test-spark-min sanitize random kills check lint format types compiled setup-browser bench bench-peers bench-paper readme docs \
+.PHONY: help setup demo demo-stream test test-connect test-all test-spark-versions sanitize random kills check lint format types compiled setup-browser bench bench-peers bench-paper readme docs \
         requirements tables clean distclean
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -188,20 +188,27 @@ $(DOCS_VENV)/.installed: requirements/docs.txt $(TOOLS)/.stamp
 docs: $(DOCS_VENV)/.installed
 	@$(DOCS_VENV)/bin/python scripts/website.py --zensical $(DOCS_VENV)/bin/zensical
 
-# An environment of its own, with the package installed rather than editable: the extension in src stays as it is.
-$(MIN_VENV)/.installed: requirements/spark-min.txt $(TOOLS)/.stamp pyproject.toml setup.py $(shell find src -name '*.py')
-	@test -x $(MIN_VENV)/bin/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" $(MIN_VENV)
-	@$(SYNC) $(MIN_VENV)/bin/python requirements/spark-min.txt
-	@CEPHEID_REQUIRE_COMPILED=1 $(UV) pip install --quiet --no-build-isolation --no-deps --reinstall --no-cache . \
-		--python $(MIN_VENV)/bin/python
+# An environment for each older Spark, with the package installed rather than editable: the extension in src stays as it is. The newest is in VENV.
+SPARK_VENV := .venv-spark
+$(SPARK_VENV)-%/.installed: requirements/spark-%.txt $(TOOLS)/.stamp pyproject.toml setup.py $(shell find src -name '*.py')
+	@echo "setup: the environment with Spark $*"
+	@test -x $(@D)/bin/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" $(@D)
+	@$(SYNC) $(@D)/bin/python $<
+	@CEPHEID_REQUIRE_COMPILED=1 $(UV) pip install --quiet --no-build-isolation --no-deps --reinstall --no-cache . --python $(@D)/bin/python
 	@touch $@
 
-# This Spark's Python side leaves sockets to the garbage collector; that is fixed in the one that `make test` runs.
-MIN_PYTEST = $(MIN_VENV)/bin/python -m pytest -W "ignore:unclosed:ResourceWarning" tests/spark
+# The Python side of older Sparks leaves sockets to the garbage collector, and warns of what newer packages call old. Exit status 5: nothing to run.
+TESTS := tests/spark/test_versions.py
+OLD_PYTEST = $(SPARK_VENV)-$*/bin/python -m pytest -W "ignore:unclosed:ResourceWarning" -W "ignore::DeprecationWarning" -W "ignore::FutureWarning"
+OLD_SPARKS := 3.5 4.0 4.1 4.2
+.PRECIOUS: $(OLD_SPARKS:%=$(SPARK_VENV)-%/.installed)
 
-test-spark-min: $(MIN_VENV)/.installed
-	@$(MIN_PYTEST) -m connect || test $$? -eq 5
-	@CEPHEID_CASES=$(CASES) $(MIN_PYTEST) -m "not connect"
+$(OLD_SPARKS:%=test-spark-%): test-spark-%: $(SPARK_VENV)-%/.installed
+	@CEPHEID_CASES=$(CASES) $(OLD_PYTEST) $(TESTS) -m "not connect" $(PYTEST_MORE)
+	@test $* = 3.5 || $(OLD_PYTEST) $(TESTS) -m connect $(PYTEST_CONNECT_MORE) || test $$? -eq 5
+
+test-spark-versions: compiled $(OLD_SPARKS:%=$(SPARK_VENV)-%/.installed)
+	@$(BIN)/python benchmarks/record_spark_versions.py
 
 random: setup
 	@$(BIN)/python benchmarks/record_random.py
@@ -229,7 +236,7 @@ sanitize: $(SANITIZED)/.installed
 
 # No header and no index address: the files say nothing about the machine that made them.
 requirements: $(TOOLS)/.stamp
-	@for name in tools dev spark-min docs; do \
+	@for name in tools dev $(OLD_SPARKS:%=spark-%) docs; do \
 		$(UV) pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-header \
 			--no-emit-index-url --no-emit-find-links -o requirements/$$name.txt requirements/$$name.in; \
 	done
@@ -243,4 +250,4 @@ clean:
 	@find src tests scripts examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean
-	@rm -rf $(VENV) $(TOOLS) $(MIN_VENV) $(DOCS_VENV) $(SANITIZED) $(PEERS)/.venv-* $(PEERS)/.data
+	@rm -rf $(VENV) $(TOOLS) $(SPARK_VENV)-* $(DOCS_VENV) $(SANITIZED) $(PEERS)/.venv-* $(PEERS)/.data

@@ -324,13 +324,20 @@ def unmet_types(plan: QueryPlan, streams: Mapping[str | None, Iterable[pa.Table]
 
 @contextmanager
 def session(*, shown: bool) -> Iterator[SparkSession]:
-    """A Spark session on this machine, stopped in the end if it was not there before; raises SetupError without Java or pyspark."""
+    """A Spark session on this machine, stopped in the end if it was not there before.
+
+    Raises SetupError without Java or pyspark, NotSupportedError on Spark 3.5.
+    """
     from cepheid.spark import local_session
 
     before = _is_running()
     with progress("Spark starts", shown=shown), _without_log():
         spark = local_session()
     try:
+        from cepheid.spark.versions import STREAMS, missing
+
+        if not STREAMS:
+            raise missing("--engine spark", "4.0", "or leave it out: the matches are the same")
         yield spark
     finally:
         if not before:

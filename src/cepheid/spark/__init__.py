@@ -52,8 +52,24 @@ _HOMES = {
 }
 
 
+_SINCE = {"kafka_source": "4.0", "register": "4.0", "replay": "4.0"}
+"""From which Spark on there is what they need; all others work on every Spark that `versions` lets in."""
+
+try:
+    import_module("cepheid.spark.versions")  # raises SetupError for an older Spark
+except ModuleNotFoundError as error:
+    if error.name != "pyspark":
+        raise
+
+
 def __getattr__(name: str) -> object:
     # Late: finding a Java, and a task on a worker, need neither pyspark's sessions nor each other.
     if name not in _HOMES:
         raise AttributeError(f"module 'cepheid.spark' has no attribute {name!r}")
-    return getattr(import_module(f"cepheid.spark.{_HOMES[name]}"), name)
+    try:
+        return getattr(import_module(f"cepheid.spark.{_HOMES[name]}"), name)
+    except ImportError as error:
+        if name not in _SINCE or not (error.name or "").startswith("pyspark."):
+            raise
+        missing = import_module("cepheid.spark.versions").missing
+        raise missing(f"cepheid.spark.{name}", _SINCE[name]) from None

@@ -1,10 +1,13 @@
-"""`cepheid_match` inside Spark's tasks: any query, with rows one by one, for Arrow has no functions whose columns depend on the call."""
+"""Table functions over rows, inside Spark's tasks.
+
+`cepheid_match` is one, for Arrow has no functions whose columns depend on the call; so is every other where Spark has none over Arrow batches.
+"""
 
 from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.udtf import AnalyzeResult
@@ -13,7 +16,7 @@ from cepheid.spark.tasks.row_values import from_arrow, to_arrow
 from cepheid.spark.tasks.tables import TaskReader, forget_readers, is_between, reader_of_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import Row
     from pyspark.sql.udtf import AnalyzeArgument
@@ -26,20 +29,14 @@ class Analyzed(AnalyzeResult):
     reading: dict[str, Any] = field(default_factory=dict)
 
 
-class AnyQuery:
-    """One partition of a call of `cepheid_match`, row by row."""
+class CallRows:
+    """One partition of a call of a registered query, row by row. Subclasses say what is read."""
 
-    def __init__(self, analyzed: Analyzed) -> None:
-        self._reading = analyzed.reading
+    reading: ClassVar[Mapping[str, Any]]
+
+    def __init__(self) -> None:
+        self._reading = self.reading
         self._reader: TaskReader | None = None
-
-    @staticmethod
-    def analyze(events: AnalyzeArgument, query: AnalyzeArgument, **options: AnalyzeArgument) -> Analyzed:
-        """The columns of a call; raises what binding the query to the events' columns raises."""
-        from cepheid.spark.calls import analyzed  # workers need nothing of it
-
-        columns, reading = analyzed(events, query, options)
-        return Analyzed(columns, reading=reading)
 
     def eval(self, events: Row, *_arguments: object, **_options: object) -> Iterator[tuple[Any, ...]]:
         """An event of the partition comes in; matches that are ready go out."""
@@ -54,6 +51,22 @@ class AnyQuery:
     def cleanup(self) -> None:
         """The task ends."""
         forget_readers()
+
+
+class AnyQuery(CallRows):
+    """One partition of a call of `cepheid_match`."""
+
+    def __init__(self, analyzed: Analyzed) -> None:
+        self._reading = analyzed.reading
+        self._reader: TaskReader | None = None
+
+    @staticmethod
+    def analyze(events: AnalyzeArgument, query: AnalyzeArgument, **options: AnalyzeArgument) -> Analyzed:
+        """The columns of a call; raises what binding the query to the events' columns raises."""
+        from cepheid.spark.calls import analyzed  # workers need nothing of it
+
+        columns, reading = analyzed(events, query, options)
+        return Analyzed(columns, reading=reading)
 
 
 class RowReader(TaskReader):

@@ -33,11 +33,12 @@ from cepheid.schema import STREAM_COLUMN
 from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
 from cepheid.spark.error_rows import map_in_arrow
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
-from cepheid.spark.source import source_of
+from cepheid.spark.source import arrow_schema, source_of
 from cepheid.spark.tasks.absences import UNTIL
 from cepheid.spark.tasks.rows import INDEX, stored_type
 from cepheid.spark.tasks.worker import LETTER, SLICE, TIME, Task, pack_schema, run_task, value_column
 from cepheid.spark.times import above_watermark, count_of, outside, time_column
+from cepheid.spark.versions import to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -425,7 +426,8 @@ class Plan:
         with_keys = (F.count(self._comparable(key)).alias(name) for name, key in keys.items())
         counted = events.groupBy(kind.alias("values")).agg(F.count("*").alias("counts"), *with_keys)
         like = F.lower(F.trim("values")).isin([name.strip().lower() for name in types.named])
-        found = counted.orderBy(like.desc_nulls_last(), F.desc("counts")).limit(MANY_TYPES).toArrow().combine_chunks()
+        first = counted.orderBy(like.desc_nulls_last(), F.desc("counts")).limit(MANY_TYPES)
+        found = to_arrow(first, arrow_schema(first.schema)).combine_chunks()
         types.see_counts(found.select(["values", "counts"]).to_struct_array().chunks)
         for name, key in keys.items():
             types.keyless[key].difference_update(found.filter(pc.greater(found[name], 0))["values"].to_pylist())

@@ -14,6 +14,7 @@ from cepheid.errors import InputError, LimitError
 from cepheid.schema import check_doubles, unreadable_of
 from cepheid.spark.columns import column_named
 from cepheid.spark.source import readable_schema
+from cepheid.spark.versions import to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +42,7 @@ def collected(frame: DataFrame, *, most: int | None = None) -> pa.Table:
     schema = readable_schema(frame.schema)
     if unreadable_of(schema):
         frame = frame.select(*map(column_named, schema.names))
-    table: pa.Table = frame.toArrow()
+    table = to_arrow(frame, schema)
     return table.replace_schema_metadata(schema.metadata)
 
 

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
-from pyspark.sql.pandas.functions import arrow_udf
 
 from cepheid.logical import calendar, time_zones
 from cepheid.logical.plan import Apply, Expression, Field, Literal, Time
 from cepheid.schema import NANOSECONDS
 from cepheid.spark.tasks.bounds import MICROSECONDS_PER_DAY
+from cepheid.spark.versions import arrow_column, try_cast, try_mod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -110,7 +110,7 @@ class ColumnPrinter:
         if pa.types.is_floating(target):
             return no_nan(column.cast("double"))
         if pa.types.is_decimal(target):
-            return column.try_cast(decimal_type(target))
+            return try_cast(column, kind, decimal_type(target))
         if is_steps(target):
             return _scaled(_microseconds(column, kind), "us", target.unit)
         return column
@@ -340,7 +340,7 @@ def _arithmetic(
             return on_exact(*(_apart(column, argument) for column, argument in zip((left, right), node.arguments, strict=True)))
         if not _is_exact(node):
             return _in_python(node, left, right)
-        return on_exact(left, right).try_cast(decimal_type(node.type))
+        return try_cast(on_exact(left, right), _exact_type(node), decimal_type(node.type))
 
     return value
 
@@ -366,6 +366,17 @@ def _is_exact(node: Apply) -> bool:
     return bool(digits.get(node.operator, NEVER) <= MAX_DECIMAL_DIGITS)
 
 
+def _exact_type(node: Apply) -> spark_types.DecimalType:
+    """The type in Spark of such a result."""
+    left, right = (cast("Apply", argument).type for argument in node.arguments)
+    scale = max(left.scale, right.scale)
+    integers = left.precision - left.scale, right.precision - right.scale
+    digits = {"*": left.precision + right.precision + 1, "%": min(integers) + scale}
+    return spark_types.DecimalType(
+        digits.get(node.operator, max(integers) + scale + 1), left.scale + right.scale if node.operator == "*" else scale
+    )
+
+
 NEVER = MAX_DECIMAL_DIGITS + 1
 """Digits of a quotient: Spark rounds it to a scale of its own first."""
 
@@ -380,8 +391,8 @@ def _in_python(node: Apply, left: Column, right: Column) -> Column:
 
         return OPERATIONS[name]([first, second], Apply(name, (), pa.decimal128(precision, scale)))
 
-    decorate = arrow_udf(decimal_type(node.type))  # type: ignore[call-overload]  # the stubs forget that annotations say which kind it is
-    return cast("Column", decorate(exact_decimals)(left, right))
+    first, second = (cast("Apply", argument).type for argument in node.arguments)
+    return arrow_column(exact_decimals, decimal_type(node.type), (left, first), (right, second))
 
 
 def _negate(printer: ColumnPrinter, node: Apply) -> Column:
@@ -411,7 +422,9 @@ def _rounding(function: Callable[[Column], Column]) -> Callable[[ColumnPrinter, 
     def value(printer: ColumnPrinter, node: Apply) -> Column:
         (column,) = printer.values(node)
         if pa.types.is_decimal(node.type):
-            return function(column).try_cast(decimal_type(node.type))
+            kind = decimal_type(cast("Apply", node.arguments[0]).type)
+            whole = spark_types.DecimalType(min(kind.precision - kind.scale + 1, MAX_DECIMAL_DIGITS), 0)
+            return try_cast(function(column), whole, decimal_type(node.type))
         if pa.types.is_floating(node.type):
             return F.when(F.abs(column) < WHOLE_DOUBLES, function(column).cast("double")).otherwise(column)
         return column
@@ -426,7 +439,7 @@ def _cast(printer: ColumnPrinter, node: Apply) -> Column:
     if source == target:
         return column
     if pa.types.is_decimal(target):
-        return column.try_cast(decimal_type(target))
+        return try_cast(column, _spark_type(source), decimal_type(target))
     if pa.types.is_floating(target):
         exact = not pa.types.is_decimal(source) or source.precision <= EXACT_DOUBLE_DIGITS
         return column.cast("double") if exact else column.cast("string").cast("double")
@@ -494,7 +507,7 @@ def _modulo(column: Column, number: int) -> Column:
 def _divided(column: Column, number: int) -> Column:
     """The quotient of a long, rounded down; `div` rounds towards 0."""
     whole = F.lit(number).cast("long")
-    return F.call_function("div", column, whole) - (F.try_mod(column, whole) < 0).cast("long")
+    return F.call_function("div", column, whole) - (try_mod(column, whole) < 0).cast("long")
 
 
 VALUES: Mapping[str, Callable[[ColumnPrinter, Apply], Column]] = MappingProxyType(
@@ -503,7 +516,7 @@ VALUES: Mapping[str, Callable[[ColumnPrinter, Apply], Column]] = MappingProxyTyp
         "-": _arithmetic(operator.sub, F.try_subtract),
         "*": _arithmetic(operator.mul, F.try_multiply),
         "/": _arithmetic(F.try_divide, F.try_divide),
-        "%": _arithmetic(F.try_mod, F.try_mod),
+        "%": _arithmetic(try_mod, try_mod),
         "negate": _negate,
         "abs": _abs,
         "floor": _rounding(F.floor),

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Row
 from pyspark.sql import types as spark_types
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from cepheid.spark.tasks.visits import BLOB, COUNTS, PARTITION_LEVELS, SEAL, TOLD
+from cepheid.spark.versions import StatefulProcessor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

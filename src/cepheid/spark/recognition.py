@@ -18,6 +18,7 @@ from cepheid.spark.options import Options
 from cepheid.spark.queries import QueryPlans
 from cepheid.spark.tasks.buckets import OUTPUT_LIMIT
 from cepheid.spark.translation import translated
+from cepheid.spark.versions import STREAMS, missing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
@@ -223,6 +224,8 @@ class Recognition:
             )
 
     def _stream(self, frame: DataFrame) -> StreamPlan:
+        if not STREAMS:
+            raise missing("a query over a stream", "4.0", "or recognize batches: df.transform(q.on(.., until=..)) on what is there so far")
         from cepheid.spark.stream import StreamPlan
 
         return StreamPlan(QueryPlans.of(self.queries, self.names, self.options, frame))

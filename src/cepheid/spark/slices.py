@@ -21,6 +21,7 @@ from cepheid.engine.letters.values import plain, raw
 from cepheid.language.syntax import Consumption
 from cepheid.spark.columns import column_named
 from cepheid.spark.tasks.worker import OWN, SLICE, TIME
+from cepheid.spark.versions import dealt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,4 +166,4 @@ def sliced(events: DataFrame, table: DataFrame, tasks: int, *, exactly: bool) ->
         *map(column_named, events.columns), column_named(SLICE), (time >= column_named(START)).alias(OWN)
     )
     number = column_named(SLICE)
-    return joined.repartitionById(tasks, number) if exactly or tasks <= FEW_TASKS else joined.repartition(number)
+    return dealt(joined, tasks, number) if exactly or tasks <= FEW_TASKS else joined.repartition(number)

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
-from pyspark.sql.functions import arrow_udtf, udtf
+from pyspark.sql.functions import udtf
 
 from cepheid.errors import InputError, NotSupportedError, SchemaError
 from cepheid.query import Query
 from cepheid.query import query as query_of
 from cepheid.schema import DEFAULT_TIME
-from cepheid.spark.any_query import AnyQuery
+from cepheid.spark.any_query import AnyQuery, CallRows
 from cepheid.spark.calls import MATCH, plan_of, reading_of
 from cepheid.spark.columns import spark_type
 from cepheid.spark.recognition import on
 from cepheid.spark.tasks.tables import CallPartition
+from cepheid.spark.versions import table_function
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,8 +85,8 @@ def register(
     case_sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
     plan = plan_of(query, options, _fields(spark, schema), case_sensitive=case_sensitive)
     reading = reading_of(plan, name, option="cepheid.spark.register(.., {}={})", form="{}(TABLE(..) {})")
-    handler = _class(name, (CallPartition,), {"reading": reading})
-    return spark.udtf.register(name, cast("UserDefinedTableFunction", arrow_udtf(handler, returnType=plan.output())))
+    by_batches, by_rows = (_class(name, (base,), {"reading": reading}) for base in (CallPartition, CallRows))
+    return spark.udtf.register(name, table_function(by_batches, by_rows, plan.output()))
 
 
 _class = type  # `type` is an option's name

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-import pyarrow as pa  # noqa: TC002 - Spark reads the annotations of functions
+import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
-from pyspark.sql.pandas.functions import arrow_udf
 
 from cepheid.engine.plan.explain import evaluations_text, meaning_text, rows_text
 from cepheid.errors import InputError, SchemaError, SetupError
@@ -36,6 +35,7 @@ from cepheid.spark.tasks.packing import pack, unpack
 from cepheid.spark.tasks.pages import EVENT_BYTES, KEY_BYTES, whole
 from cepheid.spark.tasks.renewal import depends_on_all
 from cepheid.spark.tasks.visits import BLOB, BUCKET, COUNTS, MOMENT_READ, PARTITION_LEVELS, SOURCE, TOLD
+from cepheid.spark.versions import arrow_column, transform_with_state
 from cepheid.spark.watermark import partitions, with_watermark
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ class StreamPlan:
         unit = dataclasses.replace(unit, buckets=self.buckets, lateness=None if partitions else self.lateness, partitions=partitions)
         packing = functools.partial(pack, told_buckets=self.buckets if partitions else 0)
         packed = prepared.mapInArrow(packing, f"`{BUCKET}` int, {BLOB} binary, {TOLD} binary")
-        rows = packed.groupBy(BUCKET).transformWithState(
-            BucketProcessor(dataclasses.asdict(unit)), STEP, "append", "EventTime", eventTimeColumnName=MOMENT
+        rows = transform_with_state(
+            packed.groupBy(BUCKET), BucketProcessor(dataclasses.asdict(unit)), STEP, schema=arrow_schema(STEP), time=MOMENT
         )
         levels = (combine(name).alias(name) for name, combine in zip(PARTITION_LEVELS, (F.min, F.max, F.max), strict=True))
         counted = rows.observe(OBSERVED, *(F.sum(name).alias(name) for name in COUNTS), *levels)
@@ -122,8 +122,7 @@ class StreamPlan:
         def matches(blobs: pa.Array) -> pa.Array:
             return unpack(schema, blobs)
 
-        decorate = arrow_udf(spark_types.ArrayType(self.output()))  # type: ignore[call-overload]  # as in `columns`
-        return cast("Column", decorate(matches)(blob))
+        return arrow_column(matches, spark_types.ArrayType(self.output()), (blob, pa.binary()))
 
     def _output_column(self, name: str) -> Column:
         column = F.col("match").getField(name)

@@ -56,7 +56,7 @@ def table_of(
         return pa.Table.from_batches([events])
     if type(events).__module__.partition(".")[0] == "pandas" and hasattr(events, "columns"):
         return _pandas(events, time)
-    if type(events).__module__.startswith("pyspark.sql") and hasattr(events, "toArrow"):
+    if type(events).__module__.startswith("pyspark.sql") and hasattr(events, "isStreaming"):
         from cepheid.spark.collecting import collected
 
         return collected(events, most=most)  # type: ignore[arg-type]  # it is a DataFrame

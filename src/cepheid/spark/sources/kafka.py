@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSource, InputPartition
 from cepheid.errors import InputError, NotSupportedError, SetupError, nearest, quoted
 from cepheid.records import record
 from cepheid.spark.sources.pages import PagedReader, check_pages
+from cepheid.spark.versions import until_all_is_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,6 +77,7 @@ def kafka_source(spark: SparkSession) -> DataStreamReader:
     """
     _client()
     spark.dataSource.register(Kafka)
+    until_all_is_read(spark)
     return spark.readStream.format(FORMAT)
 
 

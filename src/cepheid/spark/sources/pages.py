@@ -4,7 +4,7 @@ Comes in: a source that knows its newest offset, where a micro-batch from a give
 stream reader for every supported Spark. Offsets are exact: what a micro-batch holds depends on its two offsets alone, so that a batch which is
 run again after a failure has the same rows. Runs in Spark's Python workers.
 
-From Spark 4.2 on a source is told where a micro-batch starts, so it can limit it. Spark 4.1 asks for the newest offset and tells nothing: a
+From Spark 4.2 on a source is told where a micro-batch starts, so it can limit it. Before, Spark asks for the newest offset and tells nothing: a
 micro-batch is then everything there is, and an option that asks for less is an error (`check_pages`), not an option without effect.
 """
 
@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from cepheid.errors import NotSupportedError
-
-try:
-    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-except ImportError:  # Spark 4.1
-    PAGES = False
-else:
-    PAGES = True
+from cepheid.spark.versions import PAGES, ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

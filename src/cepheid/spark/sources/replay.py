@@ -28,6 +28,7 @@ from cepheid.errors import InputError, QueryError, SchemaError, did_you_mean, qu
 from cepheid.records import record
 from cepheid.schema import check_doubles, time_casts
 from cepheid.spark.sources.pages import PagedReader, check_pages
+from cepheid.spark.versions import until_all_is_read
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -82,7 +83,7 @@ def replay(
     Offsets are exact: a query that starts again from its checkpoint continues with the next row, and a micro-batch that runs again has the same rows.
     For this, call `replay` with the same table and options. Rows that arrive at the same time come in the order of the table. With the trigger
     availableNow the whole table is read, in micro-batches of rows_per_batch, without waiting for speed. Raises SchemaError for a column or type that
-    cannot be used, InputError for NULL times and wrong options, NotSupportedError for speed and rows_per_batch on Spark 4.1. O(n log n).
+    cannot be used, InputError for NULL times and wrong options, NotSupportedError for speed and rows_per_batch before Spark 4.2. O(n log n).
     """
     _check(speed, rows_per_batch, partitions)
     rows = in_spark_types(_table(table))
@@ -95,6 +96,7 @@ def replay(
     if speed is not None:
         options["speed"] = repr(float(speed))
     spark.dataSource.register(Replay)
+    until_all_is_read(spark)
     return spark.readStream.format(FORMAT).schema(kinds).options(**options).load()
 
 
