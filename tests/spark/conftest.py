@@ -6,6 +6,7 @@ import os
 import shlex
 from pathlib import Path
 
+import arrow_tables
 import pytest
 
 from cepheid.spark import versions
@@ -39,6 +40,8 @@ def forced_pages(monkeypatch):
 
 @pytest.fixture(scope="session")
 def spark():
+    if not versions.STREAMS:
+        arrow_tables.lend()
     session = local_session(cores=2, memory="2g", app_name="cepheid-tests", settings=TEST_SETTINGS)
     yield session
     session.stop()

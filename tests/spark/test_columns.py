@@ -269,8 +269,9 @@ def frame_of(spark, table):
 
 
 def collated(spark, table):
-    """With a collation for the labels."""
-    return frame_of(spark, table.drop_columns(["label"])).withColumn("label", F.collate(F.col("name"), "UNICODE_CI"))
+    """With a collation for the labels, where Spark has them."""
+    label = F.collate(F.col("name"), "UNICODE_CI") if hasattr(F, "collate") else F.col("name")
+    return frame_of(spark, table.drop_columns(["label"])).withColumn("label", label)
 
 
 def in_spark(spark, table, expressions):

@@ -25,6 +25,7 @@ COUNT = 120
 FILES = 4
 """Events, and the files that a stream reads them from."""
 
+BEFORE_4_1 = versions.arrow_udf is None
 since_4 = pytest.mark.skipif(not versions.STREAMS, reason="Spark 3.5 has batches alone")
 
 
@@ -241,7 +242,11 @@ def test_streams_and_functions(spark, tmp_path, events, expected, check):
 @pytest.mark.connect
 @pytest.mark.parametrize("check", [*BATCHES, *STREAMS], ids=lambda check: check.__name__)
 def test_through_connect(connect, tmp_path, events, expected, check):
-    check(connect, tmp_path, events, expected)
+    if BEFORE_4_1 and check in (stream, source):
+        with pytest.raises(NotSupportedError, match=r"a query over a stream of Spark Connect needs Spark 4\.1 or later"):
+            check(connect, tmp_path, events, expected)
+    else:
+        check(connect, tmp_path, events, expected)
 
 
 @pytest.mark.skipif(versions.STREAMS, reason="of Spark 3.5")

@@ -74,12 +74,18 @@ class RowReader(TaskReader):
 
     def together(self, pieces: list[Row]) -> pa.RecordBatch:
         """Rows as one Arrow batch of the columns that are read."""
-        columns = dict(zip(pieces[0].__fields__, zip(*pieces, strict=True), strict=True))
+        names = list(pieces[0].__fields__)
+        self.check_names(names)
+        columns = dict(zip(names, zip(*pieces, strict=True), strict=True))
         arrays = []
         for column in self.input:
             convert = to_arrow(column.type)
             values = columns[column.name]
-            arrays.append(pa.array(values if convert is None else list(map(convert, values)), column.type))
+            try:
+                arrays.append(pa.array(values if convert is None else list(map(convert, values)), column.type))
+            except (pa.ArrowInvalid, TypeError, AttributeError) as error:
+                kind = next((type(value).__name__ for value in values if value is not None), "NULL")
+                raise self.wrong_type(column, f"values of Python's type {kind}") from error
         return pa.record_batch(arrays, schema=self.input)
 
 

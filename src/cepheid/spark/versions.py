@@ -7,7 +7,7 @@ built from Spark call their versions as they like. Imports neither pandas nor py
 | what | newest | before |
 |---|---|---|
 | a function of Arrow arrays as a column | `arrow_udf` (4.1) | `pandas_udf`, whose result is an Arrow array inside (`arrow_column`) |
-| the stateful operator | `transformWithState` over rows (4.1) | 4.0: `transformWithStateInPandas`, the same state; 3.5: none |
+| the stateful operator | `transformWithState` over rows (4.1) | 4.0: `transformWithStateInPandas`, in classic sessions; 3.5: none |
 | a table function over Arrow batches | `arrow_udtf` (4.1) | 4.0: `udtf` over rows; 3.5: none, it has no PARTITION BY in a call |
 | rows to the task of a number | `repartitionById` (4.1) | by numbers with the right hash (`dealt`) |
 | a source in Python is told where a micro-batch starts | 4.2 | it gives all there is; 3.5: no sources in Python |
@@ -16,7 +16,6 @@ built from Spark call their versions as they like. Imports neither pandas nor py
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 import pyspark
@@ -149,11 +148,8 @@ def try_cast(column: Column, source: spark_types.DataType, target: spark_types.D
     if hasattr(type(column), "try_cast"):
         return column.try_cast(target)
     # A cast alone is an error in ANSI mode. What fits is told by a comparison that no type of Spark's is too small for.
-    scale = getattr(source, "scale", 0)
-    scale = min(scale, target.scale)
-    digits = target.precision - target.scale + scale
-    most = Decimal(10**digits - 1).scaleb(-scale)
-    bound = F.lit(f"{most:f}").cast(DecimalType(max(digits, 1), scale))
+    integers, scale = target.precision - target.scale, min(getattr(source, "scale", 0), target.scale)
+    bound = F.lit(f"{'9' * integers}.{'9' * scale}0").cast(DecimalType(max(integers + scale, 1), scale))
     rounded = F.round(column, scale) if isinstance(source, DecimalType) else column
     return F.when(rounded.between(-bound, bound), column).cast(target)
 
@@ -168,8 +164,11 @@ def try_mod(left: Column, right: Column) -> Column:
 
 def to_arrow(frame: DataFrame, schema: pa.Schema) -> pa.Table:
     """The rows of a DataFrame, in their order, all in this process; schema: its own in Arrow's terms, with times in UTC."""
-    if hasattr(type(frame), "toArrow"):
-        return frame.toArrow()
+    return frame.toArrow() if hasattr(type(frame), "toArrow") else by_batches(frame, schema)
+
+
+def by_batches(frame: DataFrame, schema: pa.Schema) -> pa.Table:
+    """The same where Spark has no `toArrow`."""
     import pyarrow as pa
 
     rows = frame.mapInArrow(as_bytes, "batch binary").collect()
@@ -242,6 +241,8 @@ def transform_with_state(
     """The stateful operator over rows, in append mode and event time; schema: of the output in Arrow. time: the column of it that has the time."""
     if hasattr(type(groups), "transformWithState"):
         return groups.transformWithState(processor, output, "append", "EventTime", eventTimeColumnName=time)
+    if not hasattr(type(groups), "transformWithStateInPandas"):
+        raise missing("a query over a stream of Spark Connect", "4.1", "or run it in a classic session, which can on Spark 4.0 too")
     of_frames = FrameProcessor(processor, schema)
     return groups.transformWithStateInPandas(of_frames, output, "append", "EventTime", eventTimeColumnName=time)
 

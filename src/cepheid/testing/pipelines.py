@@ -195,7 +195,7 @@ def _stream(
 
     from cepheid.spark import replay, translated
     from cepheid.spark.columns import column_named
-    from cepheid.spark.sources.pages import PAGES
+    from cepheid.spark.versions import PAGES
 
     rows = max(-(-events.num_rows // MICRO_BATCHES), 1) if PAGES else None
     last = pc.max(events[time]).cast(pa.int64()).as_py()

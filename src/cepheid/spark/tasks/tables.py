@@ -214,21 +214,29 @@ class TaskReader:
             columns[column] = plain(normalized(values)) if normalize else values
         return pa.record_batch(columns)
 
-    def _check_schema(self, found: pa.Schema) -> None:
-        name, names = self.reading.function, found.names
+    def check_names(self, names: list[str]) -> None:
+        """Raise SchemaError unless each column that is read is there once."""
         for column in self.input:
             if names.count(column.name) != 1:
                 count = f"{names.count(column.name)} of this name" if column.name in names else "none"
                 raise SchemaError(
-                    f"{name} reads one column `{column.name}`, and the rows of the call have {count}",
+                    f"{self.reading.function} reads one column `{column.name}`, and the rows of the call have {count}",
                     help=[*did_you_mean(column.name, names), f"the rows have {quoted(names)}"],
                 )
+
+    def wrong_type(self, column: pa.Field, found: str) -> SchemaError:
+        """The error for a column of another type than was announced."""
+        return SchemaError(
+            f"{self.reading.function} reads the column `{column.name}` as {column.type}, and the rows of the call have {found}",
+            help="cast it in the call, or register the function again with the table as schema=",
+        )
+
+    def _check_schema(self, found: pa.Schema) -> None:
+        self.check_names(found.names)
+        for column in self.input:
             kind = found.field(column.name).type
             if not _alike(kind, column.type):
-                raise SchemaError(
-                    f"{name} reads the column `{column.name}` as {column.type}, and the rows of the call have {kind}",
-                    help="cast it in the call, or register the function again with the table as schema=",
-                )
+                raise self.wrong_type(column, str(kind))
 
     def _without_dropped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         names = [*self.reading.drop_null_keys, *([TIME] if self.reading.drop_null_times else ())]
