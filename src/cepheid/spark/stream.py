@@ -279,7 +279,10 @@ def check_session(frame: DataFrame) -> None:
     try:
         import google.protobuf  # noqa: F401 - Spark says only that a worker crashed
     except ImportError:
-        raise SetupError("Spark's stateful operators need protobuf, which is not installed", help="pip install 'cepheid[spark]'") from None
+        raise SetupError(
+            "Spark's stateful operators need protobuf, which is not installed",
+            help="pip install 'cepheid[spark]', or 'cepheid[spark-cluster]' where Spark is there already",
+        ) from None
 
 
 def check_hand_over(plans: Sequence[Plan]) -> None:

@@ -171,10 +171,11 @@ def by_batches(frame: DataFrame, schema: pa.Schema) -> pa.Table:
     """The same where Spark has no `toArrow`."""
     import pyarrow as pa
 
-    rows = frame.mapInArrow(as_bytes, "batch binary").collect()
+    plain = frame.toDF(*(f"c{number}" for number in range(len(schema))))  # mapInArrow reads names with dots and backticks as paths
+    rows = plain.mapInArrow(as_bytes, "batch binary").collect()
     # As they come, times have the session's zone.
-    batches = [pa.ipc.open_stream(row[0]).read_all().cast(schema) for row in rows]
-    return pa.concat_tables([schema.empty_table(), *batches])
+    tables = [pa.ipc.open_stream(row[0]).read_all().rename_columns(schema.names).cast(schema) for row in rows]
+    return pa.concat_tables([schema.empty_table(), *tables])
 
 
 def as_bytes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
