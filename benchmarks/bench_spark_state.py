@@ -8,7 +8,7 @@ is what goes into the checkpoint for each micro-batch. The runs are in turns in 
 
 state        10,000 and 1,000,000 keys: pages where they cost less (`pages`), one value for each bucket (`whole`), and Spark's own (`spark`); `each`:
              bytes written for each event. With --keys N, N keys are another one, in pages and Spark's own
-active       1 % of 1,000,000 keys have an event in each micro-batch, and each of 100,000 keys has one: as `state`
+active       1 % of 1,000,000 keys have an event in each micro-batch, and each of 100,000 keys has one, about: as `state`
 empty        an operator of Spark's with a value of 8 bytes for each bucket, and no more: what a visit costs that does nothing
 key          microseconds of a core that a key of a whole bucket takes: 1,000,000 keys less 10,000
 costs        microseconds of a core (with --costs, which records nothing: they need a quiet machine): a read and a write of a page through Spark's
@@ -49,8 +49,8 @@ DDL = "ts timestamp, type string, k long, v double"
 QUERY = "SELECT * WHERE A ; B PARTITION BY k WITHIN 2 days"
 START, SECOND = 1_700_000_000_000_000, 1_000_000
 KEYS = (10_000, 1_000_000)
-ACTIVE = ((1_000_000, 10_000), (100_000, 100_000))
-"""Keys, and events of each micro-batch, where more than a few are active."""
+ACTIVE = ((1_000_000, 10_000, 32), (100_000, 100_000, 12))
+"""Keys, events of each micro-batch, and micro-batches, where more than a few are active. A bucket turns to pages after some 11 of the first ones."""
 
 CORES = 2
 
@@ -245,7 +245,7 @@ def main() -> None:
         few, many = (each["whole"]["seconds"] for each in figures["state"])
         if options.keys is not None:
             figures["state"].append(state(spark, folder, keys=options.keys, **sizes, ways=("pages", "spark")))
-        figures["active"] = [state(spark, folder, keys=keys, events=events, batches=12, ways=three) for keys, events in ACTIVE]
+        figures["active"] = [state(spark, folder, keys=each[0], events=each[1], batches=each[2], ways=three) for each in ACTIVE]
         figures["key"] = round(1e6 * CORES * (many - few) / (KEYS[1] - KEYS[0]), 1)
     shutil.rmtree(folder)
     spark.stop()
