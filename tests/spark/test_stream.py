@@ -448,6 +448,18 @@ def test_absence_on_a_stream(feed, seed):
     assert all(row["decided_time"] - row["end_time"] == dt.timedelta(seconds=5) for row in rows)
 
 
+def test_absence_of_many_keys_in_pages(feed, seed, monkeypatch):
+    """Pages are read when their time has passed, as a queue of their deadlines says: more of them wait than stand in the state of a bucket."""
+    monkeypatch.setattr("cepheid.spark.tasks.unit.FORCED", 1)
+    chance = random.Random(seed)
+    events = [(number // 2, number // 160, chance.choice("AAB"), number) for number in range(1600)]
+    arrival = sorted(events, key=lambda event: event[1] + chance.random() * 4)
+    expected = UNPAID.run(table_of(events), until="end").to_arrow(events=True).to_pylist()
+    feed.restarted(table_of(arrival), UNPAID.on(lateness="5 seconds", buckets=2, order="v"))
+    assert numbers(feed.rows()) == numbers(expected)
+    assert len(expected) > 400
+
+
 def test_a_table_hands_over_to_a_stream(feed, seed):
     """What is decided until T in a table and since T on a stream, fed from T minus the window on, is what one table gives."""
     events, _ = disordered(seed, count=120)
