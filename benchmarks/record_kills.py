@@ -3,13 +3,15 @@
     python benchmarks/record_kills.py [--kills N] [--seed S]
 
 A stream of all queries of tests/spark/killed.py, one of each method of evaluation at least, from files to files; so many kills of the driver, at
-random points of its micro-batches, then a stream anew with so many kills of workers that had a task. The exit status says whether every match is
+random points of its micro-batches, then a stream anew with so many kills of workers that had a task. With CEPHEID_TEST_PARTITION=k the partitions of
+the source count, with CEPHEID_TEST_PAGES=8 all keys are in pages: the record says so. The exit status says whether every match is
 in the sink once. The kills of a run are repeated by its seed, which the record has, but for the time that a machine takes.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import secrets
 import sys
@@ -48,8 +50,9 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=25)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**32))
     options = parser.parse_args()
+    asked = {name: value for name, value in os.environ.items() if name.startswith("CEPHEID_TEST_")}
     runs = {what: killed(what, options.kills, options.seed) for what in ("driver", "workers")}
-    circumstances.write("kills", {"queries": QUERIES, "seed": options.seed, **runs})
+    circumstances.write("kills", {"queries": QUERIES, "seed": options.seed, "asked": asked, **runs})
     return int(any(run["lost"] or run["doubled"] for run in runs.values()))
 
 

@@ -86,7 +86,8 @@ def drive(folder: Path) -> None:
     spark = local_session(cores=2, memory="700m", app_name="exactly-once", settings=settings)
     events = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     queries = {name: cepheid.query(QUERIES[name]) for name in json.loads((folder / "queries").read_text())}
-    matches = events.transform(on(queries, lateness=LATENESS, order="v", buckets=3))
+    partition = os.environ.get("CEPHEID_TEST_PARTITION") or ()
+    matches = events.transform(on(queries, lateness=LATENESS, partition=partition, order="v", buckets=3))
     writer = matches.writeStream.format("parquet").option("path", str(folder / "out"))
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(processingTime="0 seconds").start()
     query.processAllAvailable()

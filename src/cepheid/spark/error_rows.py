@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 from pyspark.sql import types as spark_types
 
 from cepheid.spark.columns import column_named
+from cepheid.spark.shipping import shipped
 from cepheid.spark.source import arrow_bytes
 from cepheid.spark.tasks.worker import reporting
 
@@ -39,7 +40,7 @@ def map_in_arrow(
     """mapInArrow, which raises the errors of ours that `work` raises."""
     name = max(["", *output.names], key=len) + "$"  # longer than all others
     rows = frame.mapInArrow(
-        functools.partial(reporting, work, arrow_bytes(output), name),
+        shipped(functools.partial(reporting, work, arrow_bytes(output), name)),
         spark_types.StructType([*output.fields, spark_types.StructField(name, spark_types.StringType())]),
     )
     error = column_named(name)

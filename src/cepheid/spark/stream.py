@@ -28,6 +28,7 @@ from cepheid.records import record
 from cepheid.spark.batch import Plan, prepare, shuffle_tasks
 from cepheid.spark.columns import column_named, nullable
 from cepheid.spark.operator import MOMENT, STEP, BucketProcessor
+from cepheid.spark.shipping import shipped
 from cepheid.spark.source import WATERMARK, arrow_schema
 from cepheid.spark.tasks.bounds import YEARS
 from cepheid.spark.tasks.buckets import DECIDED
@@ -100,7 +101,7 @@ class StreamPlan:
         partitions = self.partitions
         unit = dataclasses.replace(unit, buckets=self.buckets, lateness=None if partitions else self.lateness, partitions=partitions)
         packing = functools.partial(pack, told_buckets=self.buckets if partitions else 0)
-        packed = prepared.mapInArrow(packing, f"`{BUCKET}` int, {BLOB} binary, {TOLD} binary")
+        packed = prepared.mapInArrow(shipped(packing), f"`{BUCKET}` int, {BLOB} binary, {TOLD} binary")
         rows = transform_with_state(
             packed.groupBy(BUCKET), BucketProcessor(dataclasses.asdict(unit)), STEP, schema=arrow_schema(STEP), time=MOMENT
         )

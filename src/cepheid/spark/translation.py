@@ -104,6 +104,17 @@ SPARK_SAYS: tuple[tuple[tuple[str, ...], type[CepheidError], str, tuple[str, ...
         ),
     ),
     (
+        # Where Spark itself loads a class of ours: the stateful operator of a stream, a table function, a source.
+        ("No module named 'cepheid",),
+        SetupError,
+        "a Python that Spark starts has no cepheid",
+        (
+            "install the same version in the Python that PYSPARK_PYTHON names, on the driver and all workers",
+            "or send an environment with the job: spark-submit --archives environment.tar.gz#environment,"
+            " with PYSPARK_PYTHON=./environment/bin/python",
+        ),
+    ),
+    (
         # A table function that reads single rows is called with values of Python.
         ("in fromInternal", " is out of range"),
         InputError,
