@@ -110,8 +110,7 @@ SPARK_SAYS: tuple[tuple[tuple[str, ...], type[CepheidError], str, tuple[str, ...
         "a Python that Spark starts has no cepheid",
         (
             "install the same version in the Python that PYSPARK_PYTHON names, on the driver and all workers",
-            "or send an environment with the job: spark-submit --archives environment.tar.gz#environment,"
-            " with PYSPARK_PYTHON=./environment/bin/python",
+            "or send an environment with the job, see docs/spark.md, On a cluster: spark-submit --archives environment.tar.gz#environment",
         ),
     ),
     (
