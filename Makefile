@@ -188,13 +188,13 @@ $(DOCS_VENV)/.installed: requirements/docs.txt $(TOOLS)/.stamp
 docs: $(DOCS_VENV)/.installed
 	@$(DOCS_VENV)/bin/python scripts/website.py --zensical $(DOCS_VENV)/bin/zensical
 
-# An environment for each older Spark, with the package installed rather than editable: the extension in src stays as it is. The newest is in VENV.
+# An environment for each older Spark, which reads the package from src: its kernel is compiled there once for all. The newest Spark is in VENV.
 SPARK_VENV := .venv-spark
-$(SPARK_VENV)-%/.installed: requirements/spark-%.txt $(TOOLS)/.stamp pyproject.toml setup.py $(shell find src -name '*.py')
+$(SPARK_VENV)-%/.installed: requirements/spark-%.txt $(VENV)/.installed
 	@echo "setup: the environment with Spark $*"
 	@test -x $(@D)/bin/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" $(@D)
 	@$(SYNC) $(@D)/bin/python $<
-	@CEPHEID_REQUIRE_COMPILED=1 $(UV) pip install --quiet --no-build-isolation --no-deps --reinstall --no-cache . --python $(@D)/bin/python
+	@$(@D)/bin/python -c 'import site, sys; print(sys.argv[1], file=open(site.getsitepackages()[0] + "/cepheid-sources.pth", "w"))' $(CURDIR)/src
 	@touch $@
 
 # The Python side of older Sparks leaves sockets to the garbage collector, and warns of what newer packages call old. Exit status 5: nothing to run.
