@@ -7,7 +7,7 @@
 #   make format  format the sources
 #   make test-all        the tests with 2,000 random patterns per mode instead of 60; keeps a record
 #   make setup-browser  whether a Chromium is found for the tests of the workbench's page, else how to get one
-#   make test-spark-3.5  the tests of all methods with Spark 3.5; test-spark-4.0, -4.1, -4.2, and -4.3, the one that `make test` has; TESTS= says which
+#   make test-spark-3.5  the tests of all methods with Spark 3.5; test-spark-4.0, -4.1, -4.2 too (`make test` has the newest); TESTS= names others
 #   make test-spark-versions  the same with each of them; keeps a record
 #   make sanitize        the random tests outside Spark with kernels built with the address and undefined-behaviour sanitizers; keeps a record
 #   make random          53,000 random patterns that compare events, or with negation or THEN, in every way, against the definition; keeps a record
@@ -204,8 +204,8 @@ OLD_SPARKS := 3.5 4.0 4.1 4.2
 .PRECIOUS: $(OLD_SPARKS:%=$(SPARK_VENV)-%/.installed)
 
 $(OLD_SPARKS:%=test-spark-%): test-spark-%: $(SPARK_VENV)-%/.installed
-	@CEPHEID_CASES=$(CASES) $(OLD_PYTEST) $(TESTS) -m "not connect" $(PYTEST_MORE)
-	@test $* = 3.5 || $(OLD_PYTEST) $(TESTS) -m connect $(PYTEST_CONNECT_MORE) || test $$? -eq 5
+	@CEPHEID_CASES=$(CASES) $(OLD_PYTEST) $(TESTS) -m "not connect"
+	@test $* = 3.5 || $(OLD_PYTEST) $(TESTS) -m connect || test $$? -eq 5
 
 test-spark-versions: compiled $(OLD_SPARKS:%=$(SPARK_VENV)-%/.installed)
 	@$(BIN)/python benchmarks/record_spark_versions.py

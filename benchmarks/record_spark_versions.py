@@ -2,12 +2,13 @@
 
     python benchmarks/record_spark_versions.py [VERSION ..]
 
-`make test-spark-versions` makes the environments before. Each Spark but the newest has one of its own, see requirements/spark-*.in; two processes for
-each: classic, and Spark Connect, which cannot share one. The exit status is the worst of pytest's.
+With versions only their results are made anew. `make test-spark-versions` makes the environments before: each Spark but the newest has one of its
+own, see requirements/spark-*.in. Two processes for each: classic, and Spark Connect, which cannot share one. The exit status is the worst one.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -49,7 +50,9 @@ def main() -> int:
     """Run the tests, write the record, return the worst exit status."""
     wanted = sys.argv[1:] or [*OLD, NEWEST]
     before = circumstances.circumstances()
-    found = {version: tested(version) for version in wanted}
+    record = circumstances.FOLDER / "spark_versions.json"
+    found = json.loads(record.read_text(encoding="utf-8"))["versions"] if sys.argv[1:] and record.exists() else {}
+    found |= {version: {**tested(version), "commit": before["commit"]} for version in wanted}
     circumstances.write("spark_versions", {"suite": SUITE, "versions": found}, before=before)
     return max(each[way]["exit_status"] for each in found.values() for way in ("classic", "connect"))
 

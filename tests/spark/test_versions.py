@@ -280,3 +280,14 @@ def test_numbers_go_to_the_tasks_that_spark_sends_them_to(spark):
         assert versions._hash(row.number) == row.hash
     marks = versions._marks(7)
     assert [versions._hash(mark) % 7 for mark in marks] == list(range(7))
+
+
+def test_a_checkpoint_of_4_0_is_refused_in_our_words():
+    """Spark's own error, on 4.3."""
+    said = (
+        "[STREAM_FAILED] Query terminated with exception: [STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful operator name"
+        " does not match with the operator in state metadata. Stateful operators in the metadata: [(OperatorId: 0 -> OperatorName:"
+        " transformWithStateInPandasExec)]; Stateful operators in current batch: [(OperatorId: 0 -> OperatorName: transformWithStateInPySparkExec)]."
+    )
+    with pytest.raises(cepheid.SnapshotError, match=r"the checkpoint is of Spark 4\.0"), translated():
+        raise ValueError(said)

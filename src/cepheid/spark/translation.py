@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cepheid import errors
-from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupError, Span
+from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupError, SnapshotError, Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,6 +92,16 @@ SPARK_SAYS: tuple[tuple[tuple[str, ...], type[CepheidError], str, tuple[str, ...
         NotSupportedError,
         "a table function reads batch tables, and this one is streaming: Spark cannot sort a stream by the call's PARTITION BY and ORDER BY",
         ("use stream.transform(q.on(..)), which orders a stream by event time",),
+    ),
+    (
+        # Spark 4.1 has renamed it.
+        ("STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA", "transformWithStateInPandasExec"),
+        SnapshotError,
+        "the checkpoint is of Spark 4.0, and newer ones refuse it, for their stateful operator has another name",
+        (
+            "go on with Spark 4.0, or hand over: a batch with until= up to some time, and a stream with since= and a new checkpoint from there",
+            "the state is the same: 'From Spark 4.0 to a newer one' in docs/operations.md says what was tried",
+        ),
     ),
     (
         # How long Spark waits is no setting of it.
