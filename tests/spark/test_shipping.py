@@ -72,7 +72,20 @@ def test_a_worker_with_another_cepheid(monkeypatch, module, name, there, fact):
         assert list(work(iter(()))) == []
 
 
-def test_spark_itself_misses_cepheid():
-    """The stateful operator and table functions are classes, which Spark loads by their names."""
-    with pytest.raises(SetupError, match="a Python that Spark starts has no cepheid"), translated():
-        raise RuntimeError("[STREAMING_PYTHON_RUNNER_INITIALIZATION_FAILURE] ..\nModuleNotFoundError: No module named 'cepheid'")
+@pytest.mark.parametrize(
+    ("said", "fact"),
+    [
+        (
+            "[STREAMING_PYTHON_RUNNER_INITIALIZATION_FAILURE] ..\nModuleNotFoundError: No module named 'cepheid'",
+            "a Python that Spark starts has no",
+        ),
+        (
+            'java.io.IOException: Cannot run program "./environment/bin/python": error=2, No such file or directory',
+            "Spark cannot start the Python",
+        ),
+    ],
+)
+def test_what_spark_itself_misses(said, fact):
+    """The stateful operator and table functions are classes, which Spark loads by their names, and those of streams on the driver, too."""
+    with pytest.raises(SetupError, match=fact), translated():
+        raise RuntimeError(said)

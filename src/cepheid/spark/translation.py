@@ -124,6 +124,15 @@ SPARK_SAYS: tuple[tuple[tuple[str, ...], type[CepheidError], str, tuple[str, ...
         ),
     ),
     (
+        ("Cannot run program", "No such file or directory"),
+        SetupError,
+        "Spark cannot start the Python that PYSPARK_PYTHON names: there is no such file",
+        (
+            "a stream starts it on the driver, too: unpack the archive beside the job, as docs/spark.md has it, On a cluster",
+            "or name a Python that is there: PYSPARK_PYTHON, or spark.pyspark.python",
+        ),
+    ),
+    (
         # A table function that reads single rows is called with values of Python.
         ("in fromInternal", " is out of range"),
         InputError,
