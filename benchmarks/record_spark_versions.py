@@ -52,7 +52,7 @@ def main() -> int:
     before = circumstances.circumstances()
     record = circumstances.FOLDER / "spark_versions.json"
     found = json.loads(record.read_text(encoding="utf-8"))["versions"] if sys.argv[1:] and record.exists() else {}
-    found |= {version: {**tested(version), "commit": before["commit"]} for version in wanted}
+    found |= {version: {**tested(version), "commit": before["commit"], "changed": before["changed"]} for version in wanted}
     circumstances.write("spark_versions", {"suite": SUITE, "versions": found}, before=before)
     return max(each[way]["exit_status"] for each in found.values() for way in ("classic", "connect"))
 
