@@ -12,7 +12,7 @@ import cepheid
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(cepheid.__file__).parent
-EXTRAS = {"spark", "kafka", "cli", "viz", "png", "java", "demo", "play", "notebook"}
+EXTRAS = {"spark", "spark-cluster", "kafka", "cli", "viz", "png", "java", "demo", "play", "notebook"}
 
 
 def test_version_is_the_metadata_version() -> None:
