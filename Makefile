@@ -12,6 +12,7 @@
 #   make sanitize        the random tests outside Spark with kernels built with the address and undefined-behaviour sanitizers; keeps a record
 #   make random          53,000 random patterns that compare events, or with negation or THEN, in every way, against the definition; keeps a record
 #   make kills   kill the driver and the workers of a stream 25 times each, and count what is lost or doubled; keeps a record
+#   make cluster-test  a stream on a standalone cluster on this machine, whose executors, workers and driver are killed; keeps a record
 #   make bench   the benchmarks; their records are in benchmarks/record
 #   make bench-peers  Cepheid beside other engines, each in an environment of its own (set PYTHON313 for CORE's)
 #   make bench-paper  the experiments of the paper "Foundations of Complex Event Processing", and their plots
@@ -48,7 +49,7 @@ KERNEL_SOURCES := $(filter-out %/__init__.py %/_source_hash.py,$(wildcard src/ce
 INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
 
-.PHONY: help setup demo demo-stream test test-connect test-all test-spark-versions sanitize random kills check lint format types compiled setup-browser bench bench-peers bench-paper readme docs \
+.PHONY: help setup demo demo-stream test test-connect test-all test-spark-versions sanitize random kills cluster-test check lint format types compiled setup-browser bench bench-peers bench-paper readme docs \
         requirements tables clean distclean
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -215,6 +216,19 @@ random: setup
 
 kills: setup
 	@$(BIN)/python benchmarks/record_kills.py
+
+# The environment that docs/spark.md sends to a cluster, made of the wheel: without Spark, which the cluster has.
+CLUSTER := out/cluster
+$(CLUSTER)/environment.tar.gz: $(VENV)/.installed
+	@echo "setup: an environment to send to a cluster"
+	@rm -rf $(CLUSTER) && mkdir -p $(CLUSTER)
+	@CEPHEID_REQUIRE_COMPILED=1 $(BIN)/python -m build --wheel --no-isolation -o $(CLUSTER) . > $(CLUSTER)/build.log
+	@$(UV) venv --quiet --seed --python "$$(command -v $(PYTHON))" $(CLUSTER)/environment
+	@$(UV) pip install --quiet --python $(CLUSTER)/environment/bin/python "$$(echo $(CLUSTER)/*.whl)[spark-cluster]" venv-pack setuptools
+	@$(CLUSTER)/environment/bin/venv-pack --quiet -p $(CLUSTER)/environment -o $@
+
+cluster-test: $(CLUSTER)/environment.tar.gz
+	@$(BIN)/python benchmarks/record_cluster.py --archive $<
 
 # An environment of its own too. GCC: its sanitizers' libraries must be there before Python's own; leaks are not looked for, Python keeps what it likes.
 $(SANITIZED)/.installed: requirements/dev.txt $(TOOLS)/.stamp pyproject.toml setup.py $(shell find src -name '*.py')

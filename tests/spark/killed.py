@@ -76,6 +76,8 @@ PATIENCE = 240
 
 def drive(folder: Path) -> None:
     """Run the stream over the files of a folder, from its checkpoint on, until all is read; `done` says that it came so far."""
+    from pyspark.sql import SparkSession
+
     from cepheid.spark import local_session, on
     from cepheid.spark.tasks import unit
 
@@ -83,7 +85,12 @@ def drive(folder: Path) -> None:
     # A task may fail three times: local mode allows none otherwise.
     settings = {"spark.master": "local[2,4]", "spark.sql.shuffle.partitions": "2", "spark.ui.showConsoleProgress": "false"}
     settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}  # for small jobs
-    spark = local_session(cores=2, memory="700m", app_name="exactly-once", settings=settings)
+    submitted = "CEPHEID_TEST_SUBMITTED" in os.environ  # spark-submit has said all
+    spark = (
+        SparkSession.builder.getOrCreate()
+        if submitted
+        else local_session(cores=2, memory="700m", app_name="exactly-once", settings=settings)
+    )
     events = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     queries = {name: cepheid.query(QUERIES[name]) for name in json.loads((folder / "queries").read_text())}
     partition = os.environ.get("CEPHEID_TEST_PARTITION") or ()
