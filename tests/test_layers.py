@@ -73,6 +73,7 @@ LATE: dict[tuple[str, str], str] = {
     ("query", "testing.reference"): "engine='reference'",
     ("query", "spark"): "Query.on and Query.output_schema on Spark's types; Spark is an extra",
     ("queries", "spark"): "Queries.on; Spark is an extra",
+    ("spark.shipping", "cepheid"): "it compares the versions of the driver and of a worker",
     ("testing.pipelines", "spark"): "assert_same compares Spark with the embedded engine; Spark is an extra",
     ("engine.input.read", "spark"): "a DataFrame of Spark is collected; Spark is an extra, and knows which columns Arrow can show",
     ("algebra.standalone", "query"): "algebra.parse and algebra.detector take the text of a pattern, which is bound as that of a query",

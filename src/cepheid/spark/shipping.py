@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pyspark import cloudpickle
 
-import cepheid
 from cepheid import kernel
 from cepheid.errors import SetupError
 from cepheid.spark.translation import text_of
@@ -40,8 +39,10 @@ def shipped(
 
     That is a worker without Cepheid, with another version, or with an uncompiled one where the driver has a compiled one.
     """
+    from cepheid import __version__
+
     packed = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]  # Spark's copy has no types
-    version, compiled, allowed = cepheid.__version__, kernel.COMPILED, UNCOMPILED
+    version, compiled, allowed = __version__, kernel.COMPILED, UNCOMPILED
     missing = text_of(SetupError(f"the worker {WORKER} has no cepheid, and the driver has {version}", help=HELP))
     other = text_of(SetupError(f"the worker {WORKER} has cepheid {THERE}, and the driver has {version}", help=HELP))
     slow = SetupError(

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.run.query_state import DecidedMatches
-    from cepheid.spark.tasks.pages import Store
+    from cepheid.spark.tasks.store import Store
     from cepheid.spark.tasks.unit import Unit
 
 MICROS = 1000

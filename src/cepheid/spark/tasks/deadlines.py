@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cepheid.engine.memory.pools import Array
-    from cepheid.spark.tasks.pages import Store
+    from cepheid.spark.tasks.store import Store
 
 LEAST_RUN = 64
 """Entries of a run at least: fewer are no shorter than a page."""

@@ -16,7 +16,7 @@ which that time has passed, and no others (`deadlines`).
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.run.parts import Form
     from cepheid.spark.tasks.states import QueryStates
+    from cepheid.spark.tasks.store import Store
 
 PAGE_KEYS = 8
 """Keys of a page, about. Fewer would be mostly header; with more, more is written that has not changed."""
@@ -59,25 +60,6 @@ eighth of it up to which it turns to pages."""
 
 SWEPT = 64
 """Pages that the hand looks at in a visit at most, beside twice those that are touched."""
-
-
-class Store(Protocol):
-    """Where the pages of a bucket are; those with negative numbers are no pages, but `Deadlines`."""
-
-    def get(self, number: int) -> bytes | None:
-        """A page, None where there is none."""
-
-    def put(self, number: int, page: bytes) -> None:
-        """Keep a page."""
-
-    def remove(self, number: int) -> None:
-        """Forget a page, if there is one."""
-
-    def clear(self) -> None:
-        """Forget all of them."""
-
-    def all(self) -> Iterable[tuple[int, bytes]]:
-        """All of them with their numbers, in any order."""
 
 
 class Pages:
