@@ -440,9 +440,8 @@ class GuardedRun(BlockRun):
         demand(bytes(sections["guarded_macros"]) == self._macros)
         super()._restore(sections, stored)
         held, macros = self.store.held_rows, len(self.tables.macros)
-        if (
-            self._life is not None
-        ):  # states of earlier builds have the last start there, which may be older than the last partial match: see `_idle`
+        if self._life is not None:
+            # States of earlier builds have the last start there, which may be older than the last partial match: see `_idle`.
             self.store.words[self.store.offsets[held] + NEWEST_TIME] = self.store.plain(held)[:, LAST_TIME]
         self.store.words[self.store.offsets[held] + TABLED] = -1
         if any(self.tables.sets):
