@@ -249,6 +249,18 @@ def test_an_uneven_backlog_on_spark(spark, tmp_path):
     assert late_of(feed.run(feed.stream().transform(PAIRS.on(lateness="30 seconds", order="v")), "one")) == 8
 
 
+def test_a_silent_partition_on_spark(spark, tmp_path):
+    """By the clock of the driver, which each micro-batch has once: the second in a row without its events is the first that does not wait for it."""
+    feed = Partitioned(spark, tmp_path)
+    feed.part(0, 0)
+    for number in (1, 2, 3):
+        feed.part(1_000 * number)
+    progress = feed.run(feed.stream().transform(PAIRS.on(lateness="30 seconds", partition="v", idle="1 millisecond")))
+    told = [each for each in map(figures, progress) if each["events"]]
+    assert [each["partitions"] for each in told] == [2, 2, 1, 1]
+    assert [(each["known"] - told[0]["known"]).total_seconds() for each in told] == [0, 0, 2_000, 3_000]
+
+
 def test_partitions_can_begin_to_count_later(spark, tmp_path):
     """A checkpoint of before has no times: these begin with the next micro-batch."""
     feed = Partitioned(spark, tmp_path)
