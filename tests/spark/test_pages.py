@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import numpy as np
@@ -173,6 +174,30 @@ def test_what_costs_less_is_the_form(monkeypatch):
     assert forms[0] is forms[-1] is False
     assert forms[240]
     assert bucket.keys == 3000
+
+
+def test_what_is_too_long_for_one_value_stays_in_pages(monkeypatch):
+    """Else a bucket that is active everywhere could be turned to a value that may not be, and would be again after each restart."""
+    monkeypatch.setattr(pages, "FEW_KEYS", 0)
+    for most, turned in ((1 << 28, True), (1_000, False)):
+        monkeypatch.setattr(pages, "MOST_WHOLE", most)
+        bucket, data = bucket_of(range(200))
+        Paged.page_keys = None  # as it costs
+        unit = dataclasses.replace(bucket.unit, lateness=0)
+        for number in range(8):
+            bucket = Paged(unit).load(data)
+            visit(bucket, "A", 3 + 5 * number, range(200), watermark=2 + 5 * number)
+            data = bucket.dump()
+        assert bucket.pages.on is not turned
+
+
+@pytest.mark.parametrize("make", [Bucket, Paged])
+def test_positions_wait_for_nothing_when_all_is_idle(make):
+    """The number of events of each key stays for ever, so there is no time at which all is forgotten."""
+    unit, events, _ = bucket_cases.unit_of([PAIRS], bucket_cases.events_of("A1"), index=True)
+    bucket = make(unit)
+    bucket.step([events.cast(unit.travelling)], bucket_cases.seconds(0))
+    assert bucket.step([], bucket_cases.seconds(8_000)).deadline is None
 
 
 def test_damaged_pages_are_refused():

@@ -75,6 +75,17 @@ def test_one_long_micro_batch_is_no_silence():
     assert known(times) == 600
 
 
+def test_a_stop_and_a_night_are_no_silence():
+    times = PartitionTimes(30_000, 60_000)
+    times.take([told(0, p1=100, p2=500)])
+    times.take([told(10, p2=510)])
+    times.take([told(7210, p2=8000)])
+    assert known(times) == 70
+    times.take([told(7220, p1=150, p2=8010)])
+    assert known(times) == 120
+    assert not times.silent
+
+
 def test_events_without_a_time_tell_nothing():
     assert told(0, p1=None) == b""
     times = PartitionTimes(0, 0)
@@ -86,7 +97,7 @@ def test_times_go_through_bytes():
     times = PartitionTimes(10_000, 60_000)
     times.take([told(0, p1=100, p2=-500)])
     times.take([told(5, p2=600)])
-    times.deadline = 7
+    times.deadline, times.fresh = 7, False
     again = PartitionTimes(10_000, 60_000)
     again.load(times.dump(fingerprint=b"x"), fingerprint=b"x")
     assert again == times
@@ -143,7 +154,7 @@ class Reading:
 
 def partitioned(unit, events, output, reading, *, apart, page_keys):
     """The rows of a stream over partitions, and the rows of the table that are late."""
-    unit = dataclasses.replace(unit, partitions=(LATENESS, IDLE), page_keys=page_keys)
+    unit = dataclasses.replace(unit, partitions=(LATENESS, IDLE, 1), page_keys=page_keys)
     number = pa.array(buckets_of(events, BUCKETS))
     events = events.append_column(BUCKET, number).append_column(SOURCE, pa.array(reading.partition))
     stream, batches, watermarks, found, watermark, late = Operated(unit, told_buckets=BUCKETS), list(reading.batches()), [], [], 0, 0
@@ -184,7 +195,7 @@ def test_a_bucket_without_events_reads_and_writes_the_times_alone():
     query = cepheid.query("SELECT * WHERE A ; B PARTITION BY k WITHIN 1 hour")
     table = timed([{"k": key, "type": "A", "ts": 1000 + key} for key in range(20)] + [{"k": 0, "type": "C", "ts": 1100}])
     unit, events, _ = unit_of([query], table)
-    unit = dataclasses.replace(unit, partitions=(LATENESS, IDLE))
+    unit = dataclasses.replace(unit, partitions=(LATENESS, IDLE, 1))
     events = events.append_column(BUCKET, pa.array(buckets_of(events, BUCKETS))).append_column(
         SOURCE, pa.array([1] * len(events), pa.int64())
     )
@@ -197,6 +208,28 @@ def test_a_bucket_without_events_reads_and_writes_the_times_alone():
     last = last.set_column(last.column_names.index(BUCKET), BUCKET, pa.array([None], pa.int32()))
     assert stream.batch(last, 0) == []
     assert sorted(stream.handle.written) == [(bucket, "times") for bucket in range(BUCKETS)]
+
+
+@pytest.mark.parametrize("before", [None, (LATENESS, IDLE, 1)], ids=["off", "on"])
+def test_a_stream_that_starts_again_looks_at_each_bucket(before):
+    """What waits there may be due, though what is known of the bucket says nothing, or something of long ago."""
+    query = cepheid.query("SELECT * WHERE A ; B PARTITION BY k WITHIN 1 hour")
+    rows = [("A", 1_000), ("B", 1_001), ("Z", 2_000)]
+    table = timed([{"k": 0, "type": kind, "ts": moment} for kind, moment in rows])
+    unit, events, _ = unit_of([query], table)
+    events = events.append_column(BUCKET, pa.array([0, 0, None], pa.int32())).append_column(SOURCE, pa.array([1] * 3, pa.int64()))
+    events = events.append_column(MOMENT_READ, pa.array([0] * 3, pa.timestamp("us", "UTC")))
+    stream = Operated(dataclasses.replace(unit, partitions=before), told_buckets=BUCKETS)
+    plain = events.slice(0, 2)
+    if before is None:
+        stream.told_buckets = 0
+        plain = plain.drop_columns([SOURCE, MOMENT_READ])
+    assert not any(row[BLOB] for row in stream.batch(plain, 0))
+    if before is not None:  # off for a while
+        stream.unit, stream.told_buckets = unit, 0
+        stream.batch(plain.drop_columns([SOURCE, MOMENT_READ]).slice(0, 0), 0)
+    stream.unit, stream.told_buckets = dataclasses.replace(unit, partitions=(LATENESS, IDLE, 2)), BUCKETS
+    assert sum(row["matches"] or 0 for row in stream.batch(events.slice(2), 0)) == 1
 
 
 # -------------------------------------------------------------------------------------------------------------------- on Spark itself
@@ -250,15 +283,15 @@ def test_an_uneven_backlog_on_spark(spark, tmp_path):
 
 
 def test_a_silent_partition_on_spark(spark, tmp_path):
-    """By the clock of the driver, which each micro-batch has once: the second in a row without its events is the first that does not wait for it."""
+    """By the clock of the driver, which each micro-batch has once: the third in a row without its events is the first that does not wait for it."""
     feed = Partitioned(spark, tmp_path)
     feed.part(0, 0)
     for number in (1, 2, 3):
         feed.part(1_000 * number)
     progress = feed.run(feed.stream().transform(PAIRS.on(lateness="30 seconds", partition="v", idle="1 millisecond")))
     told = [each for each in map(figures, progress) if each["events"]]
-    assert [each["partitions"] for each in told] == [2, 2, 1, 1]
-    assert [(each["known"] - told[0]["known"]).total_seconds() for each in told] == [0, 0, 2_000, 3_000]
+    assert [each["partitions"] for each in told] == [2, 2, 2, 1]
+    assert [(each["known"] - told[0]["known"]).total_seconds() for each in told] == [0, 0, 0, 3_000]
 
 
 def test_partitions_can_begin_to_count_later(spark, tmp_path):
@@ -291,9 +324,12 @@ def test_wrong_options_of_partitions(spark, options, error, text):
         events.transform(PAIRS.on(lateness="30 seconds", **options))
 
 
-def test_more_lateness_than_the_watermark_is_refused(spark):
+def test_what_partitions_do_not_go_with(spark):
     events = spark.readStream.format("rate").load().selectExpr("cast(value as int) as k", "timestamp as ts", "'A' as type", "value as v")
-    with pytest.raises(InputError, match="lateness='2 minutes' is more than the watermark that `ts` has: 60000 ms"):
-        events.withWatermark("ts", "1 minute").transform(PAIRS.on(lateness="2 minutes", partition="v"))
+    for options in ({}, {"lateness": "1 minute"}, {"lateness": "2 minutes"}, {"lateness": "10 seconds", "apart": "1 hour"}):
+        with pytest.raises(InputError, match="partition= needs a lateness= that is less than the watermark that `ts` has, 60000 ms"):
+            events.withWatermark("ts", "1 minute").transform(PAIRS.on(partition="v", **options))
+    with pytest.raises(SchemaError, match="partition='m' is map<int,int>, which has no hash"):
+        events.selectExpr("*", "map(1, 2) AS m").transform(PAIRS.on(lateness="10 seconds", partition="m", columns=["v"]))
     text = PAIRS.on(lateness="10 seconds", partition="v").explain(events.withWatermark("ts", "1 minute"))
     assert "behind its partition (`v`) by 10000 ms" in text

@@ -20,7 +20,7 @@ from cepheid.engine.input.sources import used_types
 from cepheid.errors import InputError, quoted
 from cepheid.records import record
 from cepheid.spark.recognition import Recognition
-from cepheid.spark.tasks.bounds import LAST_TIME, YEARS
+from cepheid.spark.tasks.bounds import FIRST_TIME, LAST_TIME, YEARS
 from cepheid.spark.tasks.visits import COUNTS
 from cepheid.spark.translation import cepheid_error
 from cepheid.spark.watermark import LEFT_OUT
@@ -49,6 +49,9 @@ LEVELS = tuple(name for name in COUNTS if name not in {"events", *FLOWS})
 
 AHEAD = dt.timedelta(minutes=1)
 """A watermark further ahead of the clock than this was moved by a wrong time, not by a clock that is a little fast."""
+
+NOT_SAID = (None, "null", "None")
+"""Offsets of a source that does not say what it has: Spark shows none in three ways."""
 
 LEFT = ("bad_times", "ahead")
 """Counts of events that were left out for their time."""
@@ -112,8 +115,8 @@ def figures(progress: Mapping[str, Any]) -> Figures | None:
 
 
 def _since_epoch(micros: int | None) -> dt.datetime | None:
-    """A time in microseconds as a datetime, at most the last one that may be."""
-    return None if micros is None else EPOCH + dt.timedelta(microseconds=min(micros, LAST_TIME))
+    """A time in microseconds as a datetime, within those that may be."""
+    return None if micros is None else EPOCH + dt.timedelta(microseconds=max(FIRST_TIME, min(micros, LAST_TIME)))
 
 
 def _row(row: Any) -> dict[str, Any]:
@@ -307,9 +310,12 @@ def all_late(now: Situation) -> str | None:
     late = tail.total("late")
     if not late:
         return None
-    watermark, greatest = now.last("watermark"), max(tail.times("greatest"), default=None)
+    watermark, known, greatest = now.last("watermark"), now.last("known"), max(tail.times("greatest"), default=None)
+    before = (
+        f"at or before the watermark {_shown(watermark)}" if known is None else f"before what is known of all partitions, {moment(known)}"
+    )
     text = (
-        f"all relevant events {tail.where} are too late: {late:,} came, each at or before the watermark {_shown(watermark)}{tail.late}."
+        f"all relevant events {tail.where} are too late: {late:,} came, each {before}{tail.late}."
         f" A larger lateness= would have included them; late=True gives them back.{tail.backlog}"
     )
     if watermark is not None and greatest is not None and greatest < watermark:

@@ -184,7 +184,7 @@ class BucketProcessor(StatefulProcessor):
             self.state.update((data,))
         levels: dict[str, int | None] = dict.fromkeys(PARTITION_LEVELS)
         if times is not None:
-            times.deadline = step.deadline
+            times.deadline, times.fresh = step.deadline, False
             levels |= times.counts
             self._keep(times)
         for moment, blob in step.rows:

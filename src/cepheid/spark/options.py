@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
+APART, IDLE = "1 day", "1 minute"
+"""How far partitions of a source may be apart in event time, and how long one may be silent, where nobody says."""
+
+
 @record(slots=False)
 class Options:
     """The options of `on`, checked."""

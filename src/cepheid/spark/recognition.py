@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from cepheid.engine.run.allowance import check_max_bytes
 from cepheid.errors import CepheidError, InputError, check_choice
 from cepheid.schema import DEFAULT_TIME
-from cepheid.spark.options import Options
+from cepheid.spark.options import APART, IDLE, Options
 from cepheid.spark.queries import QueryPlans
 from cepheid.spark.tasks.buckets import OUTPUT_LIMIT
 from cepheid.spark.translation import translated
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 ANY_ORDER = "any"
 """`order="any"`: events of one key, time and tie-breakers come in any order."""
-
-
-APART, IDLE = "1 day", "1 minute"
-"""How far partitions of a source may be apart in event time, and how long one may be silent, where nobody says."""
 
 
 def on(
@@ -75,7 +71,7 @@ def on(
 
     Where a stream's source has partitions, such as Kafka's topics. partition: the columns that say which partition an event is from; then an event is
     late only if it is behind the other events of its own partition by more than `lateness`, however unevenly partitions are read. apart: how far
-    partitions may be apart in event time; Spark's watermark, and so `decided_time`, stays behind by that much more. idle: how long a partition may
+    partitions may be apart in event time; Spark's watermark stays behind by that much more, also for what follows. idle: how long a partition may
     be silent, by the clock, before nobody waits for it.
 
     Where the data ends. until: for a DataFrame: events after this time are not read, and the events count as complete up to it; "end": no events

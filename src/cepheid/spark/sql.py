@@ -24,7 +24,7 @@ from cepheid.spark.calls import MATCH, plan_of, reading_of
 from cepheid.spark.columns import spark_type
 from cepheid.spark.recognition import on
 from cepheid.spark.tasks.tables import CallPartition
-from cepheid.spark.versions import table_function
+from cepheid.spark.versions import check_dropping, table_function
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +69,7 @@ def register(
     """
     if query is None:
         return _register_any(spark, name, schema)
+    check_dropping(bad_time)
     query = query if isinstance(query, Query) else query_of(query)
     options = on(
         query,

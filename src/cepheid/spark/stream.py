@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import time
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from cepheid.engine.plan.explain import evaluations_text, meaning_text, rows_tex
 from cepheid.errors import InputError, SchemaError, SetupError
 from cepheid.records import record
 from cepheid.spark.batch import Plan, prepare, shuffle_tasks
-from cepheid.spark.columns import column_named, nullable
+from cepheid.spark.columns import arrow_type, column_named, nullable
 from cepheid.spark.operator import MOMENT, STEP, BucketProcessor
 from cepheid.spark.shipping import shipped
 from cepheid.spark.source import WATERMARK, arrow_schema
@@ -77,6 +78,10 @@ class StreamPlan:
         check_session(first.source.frame)
         check_hand_over(self.several.plans)
         first.check_named("partition", self.options.partition)
+        for name in self.options.partition:
+            if isinstance(first.source.fields[name], spark_types.MapType) or arrow_type(first.source.fields[name]) is None:
+                kind = first.source.fields[name].simpleString()
+                raise SchemaError(f"partition={name!r} is {kind}, which has no hash", help="name a column that says which partition it is")
         frame, lateness = with_watermark(first)
         object.__setattr__(self, "lateness", lateness)
         plans = [dataclasses.replace(plan, source=dataclasses.replace(plan.source, frame=frame)) for plan in self.several.plans]
@@ -98,7 +103,7 @@ class StreamPlan:
         """The DataFrame of matches."""
         prepared = self.prepared()
         unit = self.several.unit(prepared, output=self.output(), late=self.options.late)
-        partitions = self.partitions
+        partitions = None if self.partitions is None else (*self.partitions, time.time_ns())
         unit = dataclasses.replace(unit, buckets=self.buckets, lateness=None if partitions else self.lateness, partitions=partitions)
         packing = functools.partial(pack, told_buckets=self.buckets if partitions else 0)
         packed = prepared.mapInArrow(shipped(packing), f"`{BUCKET}` int, {BLOB} binary, {TOLD} binary")
@@ -148,7 +153,7 @@ class StreamPlan:
     @property
     def partitions(self) -> tuple[int, int] | None:
         """The lateness and the time-out of the source's partitions, where they count."""
-        return partitions(self.first, self.watermark)
+        return partitions(self.options)
 
     def _source_partition(self) -> Column:
         """The partition of the source that an event is from, as a number: a hash, for partitions are named in many ways."""

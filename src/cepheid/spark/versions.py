@@ -70,6 +70,7 @@ __all__ = [
     "StatefulProcessor",
     "SupportsTriggerAvailableNow",
     "arrow_column",
+    "check_dropping",
     "check_version",
     "dealt",
     "missing",
@@ -222,6 +223,12 @@ def _hash(value: int) -> int:
 
 
 # ----------------------------------------------------------------------------------------------------------------------- functions
+
+
+def check_dropping(bad_time: str) -> None:
+    """Raise NotSupportedError for a table function that is to drop bad times, where Spark has none over Arrow batches: it makes Python's of all."""
+    if bad_time == "drop" and arrow_udtf is None:
+        raise missing('bad_time="drop" of a table function', "4.1", "or leave such rows out in the call: TABLE(SELECT .. WHERE ..)")
 
 
 def table_function(by_batches: type, by_rows: type, returns: spark_types.StructType) -> UserDefinedTableFunction:

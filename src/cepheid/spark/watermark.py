@@ -19,6 +19,7 @@ from pyspark.sql import types as spark_types
 from cepheid.errors import InputError, LimitError, NotSupportedError, SchemaError
 from cepheid.spark.columns import column_named
 from cepheid.spark.error_rows import raising
+from cepheid.spark.options import APART
 from cepheid.spark.source import WATERMARK
 from cepheid.spark.tasks.bounds import no_time, out_of_bounds
 from cepheid.spark.tasks.worker import OPTION
@@ -63,10 +64,13 @@ def with_watermark(plan: Plan) -> tuple[DataFrame, int | None]:
     own = (field.metadata or {}).get(WATERMARK)
     if own is not None:
         given = own if lateness is None else milliseconds("lateness", lateness)
-        if partitioned and given > own:
+        if partitioned and (given >= own or plan.options.apart != APART):
             raise InputError(
-                f"lateness={lateness!r} is more than the watermark that `{name}` has: {own} ms",
-                help="that is how far an event may be behind all others: call withWatermark with more",
+                f"partition= needs a lateness= that is less than the watermark that `{name}` has, {own} ms, and no apart=",
+                help=(
+                    "that watermark says how far an event may be behind those of all partitions, lateness= how far in its own",
+                    "or leave withWatermark out: apart= and lateness= say both",
+                ),
             )
         if not partitioned and given != own:
             raise InputError(f"lateness={lateness!r} differs from the watermark that `{name}` has: {own} ms", help="leave lateness= out")
@@ -81,12 +85,9 @@ def with_watermark(plan: Plan) -> tuple[DataFrame, int | None]:
     return refusing(plan, left_out(plan), instead=DROP).withWatermark(column, f"{delay} milliseconds"), delay
 
 
-def partitions(plan: Plan, delay: int) -> tuple[int, int] | None:
-    """The lateness and the time-out of the source's partitions in milliseconds, where they count, else None; delay: that of the watermark."""
-    options = plan.options
-    if not options.partition:
-        return None
-    return delay if options.lateness is None else milliseconds("lateness", options.lateness), milliseconds("idle", options.idle)
+def partitions(options: Options) -> tuple[int, int] | None:
+    """The lateness and the time-out of the source's partitions in milliseconds, where they count, else None."""
+    return (milliseconds("lateness", options.lateness), milliseconds("idle", options.idle)) if options.partition else None
 
 
 def _check_leaving_out(options: Options, name: str) -> None:

@@ -168,7 +168,7 @@ def key_table(events: pa.Table, names: Sequence[str]) -> pa.Table:
 def _encode(array: pa.Array, name: str) -> tuple[Array, int]:
     """Codes (int32 or int64, -1 for NULL) of an array's values, and how many there are."""
     if not pa.types.is_dictionary(array.type):
-        if pa.types.is_decimal32(array.type) or pa.types.is_decimal64(array.type):
+        if pa.types.is_decimal(array.type) and array.type.bit_width < 128:
             array = array.cast(pa.decimal128(array.type.precision, array.type.scale))  # Arrow encodes no narrow ones
         try:
             array = array.dictionary_encode()

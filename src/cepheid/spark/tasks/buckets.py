@@ -263,7 +263,7 @@ class Bucket:
             waiting.append(self.pages.due.least)
         if waiting:
             return -(-min(waiting) // MICROS)
-        horizon = self.horizon
+        horizon = self.horizon if all(part.forgets for part in self.parts) else None
         return None if horizon is None or not self.keys else -(-(self.latest + horizon) // MICROS) + 1
 
     @property

@@ -43,6 +43,7 @@ class LayeredState:
             group_nulls=unit.null_keys == "group",
             max_bytes=max_bytes,
         )
+        self.forgets = not self.task.index
         self.empty = True
 
     def read(self, events: pa.Table, times: Array, *, first: int, now: int) -> list[DecidedMatches]:

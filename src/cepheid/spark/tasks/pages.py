@@ -58,6 +58,9 @@ MOST_TEXTS = 1 << 16
 """Bytes of the texts that queries compare, with their numbers, up to which a bucket is in pages: they are of no page, and each visit writes them. An
 eighth of it up to which it turns to pages."""
 
+MOST_WHOLE = 1 << 28
+"""Most bytes of pages that are put together to one value again, which is shorter than they are: far fewer than one value may have."""
+
 SWEPT = 64
 """Pages that the hand looks at in a visit at most, beside twice those that are touched."""
 
@@ -100,7 +103,8 @@ class Pages:
             self.clear()
             return
         numbers = self._touched(events)
-        if (self.forced is None and self.regret > CHANGE_COST * self.count) or _texts(self._common) > MOST_TEXTS:
+        wanted = (self.forced is None and self.regret > CHANGE_COST * self.count) or _texts(self._common) > MOST_TEXTS
+        if wanted and self.size <= MOST_WHOLE:
             self._fetch_all(latest=latest, events=events_before)
             return
         old, touched = self.count, {*numbers.tolist(), *due.tolist()}
@@ -173,7 +177,8 @@ class Pages:
             if page is not None and (head := header(page)).latest + horizon < now:
                 self.store.remove(number)
                 self.keys, self.size = self.keys - head.keys, self.size - len(page)
-        self.hand, self.swept = (self.hand + due) % self.count, now
+        # What was due and is too much for one visit stays due.
+        self.hand, self.swept = (self.hand + due) % self.count, max(self.swept + due * horizon // self.count, now - horizon)
 
     def write(self, *, latest: int) -> None:
         """Write the pages that were fetched, with what `part` has by now; it is used up."""
@@ -313,7 +318,7 @@ def _numbers(column: pa.Array) -> Array:
         # One spelling of 0, and one of NaN.
         reals = column.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0
         return np.where(np.isnan(reals), np.nan, reals).view(np.uint64)
-    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind) or pa.types.is_decimal128(kind):
+    if pa.types.is_decimal(kind) and kind.bit_width <= 128:
         lower, upper = decimal_halves(column.cast(pa.decimal128(kind.precision, kind.scale)))
         return lower.view(np.uint64) ^ upper.view(np.uint64) * _NULL
     if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):

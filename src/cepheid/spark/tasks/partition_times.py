@@ -29,25 +29,33 @@ if TYPE_CHECKING:
 MILLI = 1000
 """Microseconds of a millisecond."""
 
+HEARD = -1
+"""In place of how long a partition is silent: it is not."""
+
 
 @dataclass
 class PartitionTimes:
     """What a bucket knows of the partitions of the source.
 
     lateness: milliseconds that an event may be behind the greatest time of its partition. idle: milliseconds without events after which nobody waits
-    for a partition. greatest: of each partition that is waited for, its greatest time in microseconds. silent: of each that gave no event in the last
-    micro-batch, when the first of these micro-batches began (microseconds, of Spark's clock). known: the least time that a later event may have, in
-    microseconds; it never goes back. deadline: the watermark in milliseconds at which the bucket has something to decide; None: never.
+    for a partition. started: when the stream was started; with another one, nothing is known of the bucket's deadline. greatest: of each partition
+    that is waited for, its greatest time in microseconds. silent: of each that gave no event in the last micro-batch, for how long (microseconds).
+    known: the least time that a later event may have, in microseconds; it never goes back. last: when the last micro-batch began (microseconds, of
+    Spark's clock). deadline: the watermark in milliseconds at which the bucket has something to decide; None: never.
 
-    A partition is idle only when at least two micro-batches in a row had no event of it: one long micro-batch is no silence of the source.
+    Silence begins with the first micro-batch without events of a partition, and from one micro-batch to the next counts at most half of `idle`: so
+    neither a long micro-batch is silence, nor a time in which the stream stood still, or nobody gave events.
     """
 
     lateness: int
     idle: int
+    started: int = 0
     greatest: dict[int, int] = field(default_factory=dict)
     silent: dict[int, int] = field(default_factory=dict)
     known: int = NEVER
+    last: int = NEVER
     deadline: int | None = None
+    fresh: bool = True
 
     def take(self, told: Iterable[bytes]) -> None:
         """Take what the tasks of a micro-batch tell (`Told.rows`). O(partitions)."""
@@ -60,17 +68,22 @@ class PartitionTimes:
                 active.add(partition)
         if not active:
             return
-        self.silent = {partition: self.silent.get(partition, moment) for partition in self.greatest if partition not in active}
-        for partition, since in list(self.silent.items()):
-            if moment - since >= self.idle * MILLI and moment > since:
-                del self.greatest[partition], self.silent[partition]
+        passed = max(0, min(moment - self.last, self.idle * MILLI // 2))
+        before, self.silent, self.last = self.silent, {}, moment
+        for partition in self.greatest.keys() - active:
+            if partition not in before:
+                self.silent[partition] = 0
+            elif before[partition] + passed < self.idle * MILLI:
+                self.silent[partition] = before[partition] + passed
+            else:
+                del self.greatest[partition]
         # In whole milliseconds, as Spark computes its watermark.
         self.known = max(self.known, (min(self.greatest.values()) // MILLI - self.lateness) * MILLI + 1)
 
     @property
     def due(self) -> bool:
-        """Whether what is known decides something in the bucket."""
-        return self.deadline is not None and self.known > self.deadline * MILLI
+        """Whether what is known may decide something in the bucket."""
+        return self.fresh or (self.deadline is not None and self.known > self.deadline * MILLI)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -83,8 +96,9 @@ class PartitionTimes:
     def dump(self, *, fingerprint: bytes) -> bytes:
         """What is known, as bytes; the lateness and the time-out are those of the query that goes on. O(partitions)."""
         places = list(self.greatest)
-        rows = [[place, self.greatest[place], self.silent.get(place, NEVER)] for place in places]
-        numbers = json.dumps({"known": self.known, "deadline": self.deadline}).encode()
+        rows = [[place, self.greatest[place], self.silent.get(place, HEARD)] for place in places]
+        named = {"known": self.known, "last": self.last, "deadline": self.deadline, "started": self.started}
+        numbers = json.dumps(named).encode()
         sections: dict[str, bytes | Array] = {"numbers": numbers, "partitions": np.array(rows, np.int64).reshape(-1, 3)}
         return container.pack(sections, fingerprint=fingerprint, compress=True)
 
@@ -93,10 +107,11 @@ class PartitionTimes:
         sections = container.unpack(data, fingerprint=fingerprint, **refused)
         with container.reading():
             numbers, rows = container.numbers_of(sections["numbers"]), sections["partitions"].reshape(-1, 3).tolist()
-            self.known = container.time_in(numbers, "known")
+            self.known, self.last = container.time_in(numbers, "known"), container.time_in(numbers, "last")
+            self.fresh = container.time_in(numbers, "started") != self.started
             self.deadline = None if numbers["deadline"] is None else container.time_in(numbers, "deadline")
             self.greatest = {place: time for place, time, _ in rows}
-            self.silent = {place: since for place, _, since in rows if since != NEVER}
+            self.silent = {place: since for place, _, since in rows if since != HEARD}
             if len(self.greatest) != len(rows):
                 raise ValueError("a partition is there twice")
 

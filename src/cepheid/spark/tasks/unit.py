@@ -36,8 +36,8 @@ class Unit:
     None for a single one. late: whether late events are given back; they have the columns of `columns`. output: serialized Arrow schema of a row.
     schema: serialized Arrow schema of what travels. buckets: over how many the keys are spread. lateness: milliseconds that an event may come
     later than a younger one; None: the watermark alone says what is known. partitions: the lateness and the time-out (milliseconds) of the source's
-    partitions, where what is known follows these; None: it does not. max_bytes: of the rows that a visit of a bucket may give, None:
-    `stream_max_bytes`. null_keys: whether NULL is a key of a definition: "drop" or "group". page_keys: as `FORCED`.
+    partitions, and when the stream was started, where what is known follows these; None: it does not. max_bytes: of the rows that a visit of a
+    bucket may give, None: `stream_max_bytes`. null_keys: whether NULL is a key of a definition: "drop" or "group". page_keys: as `FORCED`.
     """
 
     tasks: tuple[Mapping[str, Any], ...]
@@ -49,7 +49,7 @@ class Unit:
     schema: bytes
     buckets: int = 1
     lateness: int | None = None
-    partitions: tuple[int, int] | None = None
+    partitions: tuple[int, int, int] | None = None
     max_bytes: int | None = None
     null_keys: str = "drop"
     page_keys: int | None = None
