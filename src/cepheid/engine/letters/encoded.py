@@ -87,7 +87,7 @@ class Texts:
 
     A number stays that of its text as long as `keep` is told of it. Equal texts have equal numbers; `ranks` has the order, which is that of the
     texts' bytes. A text costs its length and some 200 bytes. spreads: how often all ranks have changed; forgotten: how often texts were forgotten, so
-    that their numbers may be those of others. stays: whether none is, for others may have its number.
+    that their numbers may be those of others. keeps_all: whether none is, for others may have its number.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Texts:
         self._unranked: list[bytes] = []
         self._newest: frozenset[bytes] = frozenset()  # those that were ranked last
         self.spreads = self.forgotten = 0
-        self.stays = False
+        self.keeps_all = False
         self._collect_at = COLLECT_FROM
         self._bytes = 0
 
@@ -207,7 +207,7 @@ class Texts:
 
     def collect(self, live: Callable[[], Iterable[Array]]) -> None:
         """Forget the texts that are nowhere any more, where there are many; live: gives the numbers that are somewhere. Amortized O(1) per text."""
-        if len(self) > self._collect_at and not self.stays:
+        if len(self) > self._collect_at and not self.keeps_all:
             self.keep(live())
             self._collect_at = max(COLLECT_FROM, 2 * len(self))
 
@@ -227,7 +227,7 @@ class Texts:
 
     def dump(self, live: Iterable[Array]) -> dict[str, Any]:
         """These numbers and their texts as sections: `text_numbers` (int64, (2, n): numbers, lengths in bytes) and `texts`."""
-        numbers = sorted(self._text_of) if self.stays else _distinct(live)
+        numbers = sorted(self._text_of) if self.keeps_all else _distinct(live)
         texts = [self._text_of[number] for number in numbers]
         return {"text_numbers": np.array([numbers, list(map(len, texts))], "<i8"), "texts": b"".join(texts)}
 

@@ -59,7 +59,7 @@ class QueryStates:
     def keep_texts(self, stays: bool) -> None:  # noqa: FBT001 - the one thing it says
         """Whether texts that are compared stay where they are in none of these states: other keys may have them."""
         for state in self.states:
-            state.texts.stays = stays
+            state.texts.keeps_all = stays
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
