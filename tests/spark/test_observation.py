@@ -17,7 +17,7 @@ from pyspark.sql import Row
 import cepheid
 from cepheid.errors import InputError
 from cepheid.spark import Listener, on, replay, why
-from cepheid.spark.observation import asked_for, figures, instant, line, reason, size, span
+from cepheid.spark.observation import asked_for, figures, instant, line, reason, size, span, warning
 from cepheid.spark.tasks.visits import COUNTS
 
 RECORDED = json.loads((Path(__file__).parent / "progress.json").read_text(encoding="utf-8"))
@@ -111,6 +111,19 @@ def test_progress_as_rows_and_as_json_is_the_same():
         for name, values in batch["observedMetrics"].items()
     }
     assert figures({**batch, "observedMetrics": apart}) == figures(batch), "recentProgress of Connect"
+
+
+@pytest.mark.parametrize(
+    ("latest", "behind"),
+    [({"logOffset": 1}, False), ({"logOffset": 9}, True), (None, False), ("null", False), ("None", False)],
+)
+def test_a_source_is_behind_if_it_says_so(latest, behind):
+    """One that says nothing has None there, or what Spark makes of it."""
+    batch = progress(0, read=5, moved=1, late=3)
+    batch["sources"][0]["latestOffset"] = latest
+    found = figures(batch)
+    assert found["behind"] is behind
+    assert ("partition=" in (warning(found) or "")) is behind
 
 
 def test_other_queries_are_none_of_ours():

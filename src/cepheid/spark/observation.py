@@ -106,7 +106,7 @@ def figures(progress: Mapping[str, Any]) -> Figures | None:
         "seconds": (durations.get("triggerExecution") or progress.get("batchDuration") or 0) / 1000,
         "moved": any(source.get("startOffset") != source.get("endOffset") for source in sources),
         "behind": any(
-            source.get("latestOffset") not in {None, "null"} and source["latestOffset"] != source.get("endOffset") for source in sources
+            source.get("latestOffset") not in NOT_SAID and source["latestOffset"] != source.get("endOffset") for source in sources
         ),
         "known": _since_epoch(counts.get("known")),
         "partitions": counts.get("partitions"),
