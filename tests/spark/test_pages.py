@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 
 import numpy as np
@@ -85,12 +86,12 @@ def test_many_keys_in_pages(name, cases, seed, monkeypatch, forced):
         enough.seen["matched"] += bool(found)
 
 
-def visit(bucket, kind, time, keys, *, watermark):
-    """Events of some keys at a time come to a bucket; the rows that it gives."""
+def visit(bucket, kind, time, keys, *, watermark, query=PAIRS):
+    """Events of some keys at a time come to a bucket of a query; the rows that it gives."""
     pieces = [bucket_cases.events_of(f"{kind}{time}", key=key) for key in keys]
     if not pieces:
         return bucket.step([], bucket_cases.seconds(watermark))
-    events = bucket_cases.travelling([PAIRS], pa.concat_tables(pieces))[0].cast(bucket.unit.travelling)
+    events = bucket_cases.travelling([query], pa.concat_tables(pieces))[0].cast(bucket.unit.travelling)
     return bucket.step([events], bucket_cases.seconds(watermark))
 
 
@@ -294,12 +295,7 @@ def unanswered(keys, *, page_keys=4):
     return bucket, bucket.dump()
 
 
-def came(bucket, kind, time, keys, *, watermark):
-    pieces = [bucket_cases.events_of(f"{kind}{time}", key=key) for key in keys]
-    if not pieces:
-        return bucket.step([], bucket_cases.seconds(watermark))
-    events = bucket_cases.travelling([UNANSWERED], pa.concat_tables(pieces))[0].cast(bucket.unit.travelling)
-    return bucket.step([events], bucket_cases.seconds(watermark))
+came = functools.partial(visit, query=UNANSWERED)
 
 
 def test_a_visit_reads_the_pages_whose_time_has_passed(monkeypatch):
