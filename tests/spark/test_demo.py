@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import flights as demo
@@ -149,3 +150,6 @@ def test_the_demo_on_spark(
         f"{len(anyway(flights))} cancelled flights whose aircraft flew anyway within 2 hours; {moved} of them",
     ):
         assert line in printed, printed
+    times = re.findall(r"events\ntime +start ([\d.]+) s, work ([\d.]+) s \(([\d,]+) events/s\)\n", printed)
+    assert len(times) == 5, printed
+    assert all(float(start) > 0 and float(work) > 0 and float(speed.replace(",", "")) > 0 for start, work, speed in times)
