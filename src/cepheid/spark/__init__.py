@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cepheid.spark.metrics import Metrics
     from cepheid.spark.observation import Listener, why
     from cepheid.spark.recognition import Recognition, on
     from cepheid.spark.session import find_java, local_session
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Listener",
+    "Metrics",
     "Recognition",
     "find_java",
     "kafka_source",
@@ -38,6 +40,7 @@ __all__ = [
 
 _HOMES = {
     "Listener": "observation",
+    "Metrics": "metrics",
     "why": "observation",
     "Recognition": "recognition",
     "on": "recognition",
