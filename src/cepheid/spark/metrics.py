@@ -1,7 +1,7 @@
 """What streams do, for Prometheus: `Metrics` adds up the figures of micro-batches, and gives them as text, in a file, or at a port.
 
-Comes in: the figures that a `Listener` passes on (`observation.figures`). Goes out: Prometheus' text format, version 0.0.4, which every version reads,
-and so do the collectors that read files. It is ten lines of text a query, so no library writes it.
+Comes in: the figures that a `Listener` passes on (`observation.figures`). Goes out: the text format 0.0.4, which every version of Prometheus reads,
+and so do the collectors of files. It is some lines of text for each query, so no library writes it.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def _seconds(moment: dt.datetime | None) -> float | None:
 class Metrics:
     """The figures of all streams of a session, for Prometheus: `spark.streams.addListener(Listener(to=metrics))`.
 
-    file: where the text is written after each micro-batch, for a collector that reads files (it must end in .prom for node_exporter). It is replaced
-    as a whole, so that nobody reads half of it. `serve` gives the text at a port, `text` to whoever asks. Each figure has the label `query`: its name,
-    or its id where it has none. Counts begin at 0 with this object; a micro-batch that runs again after a failure counts again. Threads may share it.
+    file: where the text is written after each micro-batch, for a collector of files (node_exporter wants a name that ends in .prom). It is replaced
+    as a whole, so that nobody reads half of it. `serve` gives the text at a port, `text` to whoever asks. The label `query` is the query's name, or
+    its id where it has none. Counts begin at 0 with this object; a micro-batch that runs again after a failure counts again. Threads may share it.
     """
 
     def __init__(self, *, file: str | Path | None = None) -> None:
