@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """What the text is, as HTTP says it."""
 
+REASONS = {"null_key": "null_keys", "null_time": "null_times", "bad_time": "bad_times", "ahead": "ahead"}
+"""Labels of why events were left out, with their figures."""
+
 COUNTERS: dict[str, tuple[str, Callable[[Figures], dict[str, float]]]] = {
     "cepheid_batches_total": ("Micro-batches.", lambda batch: {"": 1}),  # noqa: ARG005 - each counts as one
     "cepheid_batch_seconds_total": ("Seconds that micro-batches took.", lambda batch: {"": batch["seconds"]}),
@@ -36,8 +39,6 @@ COUNTERS: dict[str, tuple[str, Callable[[Figures], dict[str, float]]]] = {
     "cepheid_matches_total": ("Matches that came out.", lambda batch: {"": batch["matches"]}),
 }
 """What is added up since this process began: the help, and what a micro-batch adds, by further labels."""
-
-REASONS = {"null_key": "null_keys", "null_time": "null_times", "bad_time": "bad_times", "ahead": "ahead"}
 
 KNOWN = "cepheid_known_timestamp_seconds"
 
