@@ -8,11 +8,15 @@ spellings of CORE and SQL that mean something else here, and signs of other lang
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from cepheid.errors import nearest, quoted
 from cepheid.language.syntax import TimeModel
 from cepheid.language.words import KEYWORDS, STRATEGIES, UNIT_SYMBOLS, UNITS
 from cepheid.records import record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @record
@@ -47,22 +51,29 @@ def _key_column(key: str, *, arrow: str, event: str, spark: str) -> str:
     )
 
 
-def field_key(column: str, field: str) -> str:
-    """The help where a field of a struct is to be a key."""
-    arrow = f"pc.struct_field(events['{column}'], '{field}')"
-    return _key_column(field, arrow=arrow, event=f"event['{column}']['{field}']", spark=f"F.col('{column}.{field}')")
+_PLAIN = r"[^\W\d]\w*"
+_STEP = rf"\.(?P<field>{_PLAIN})|\[\s*(?P<place>[0-9]+)\s*\]|\[\s*(?P<entry>'[^']*')\s*\]"
+_PATH = r"(?P<path>(?:" + re.sub(r"\?P<\w+>", "?:", _STEP) + r")+)(?![\w.\[])"
+"""One step inside a column, and several."""
 
 
-def element_key(column: str, place: str) -> str:
-    """The help where an element of a list is to be a key; place: its place, from 0."""
-    arrow, spark = f"pc.list_element(events['{column}'], {place})", f"F.get('{column}', {place})"
-    return _key_column("key", arrow=arrow, event=f"event['{column}'][{place}]", spark=spark)
+def path_key(column: str, path: Iterable[tuple[str, str]]) -> str:
+    """The help where something inside a column is to be a key.
 
-
-def entry_key(column: str, entry: str) -> str:
-    """The help where a value of a map is to be a key; entry: the entry's key, as it is written."""
-    arrow, spark = f"pc.map_lookup(events['{column}'], {entry}, 'first')", f"F.try_element_at('{column}', F.lit({entry}))"
-    return _key_column("key", arrow=arrow, event=f"event['{column}'].get({entry})", spark=spark)
+    path: the steps of the way to it, from outside: ("field", its name), ("place", that of an element, from 0), ("entry", the key in a map, quoted).
+    """
+    arrow, event, spark, named, key = f"events['{column}']", f"event['{column}']", f"'{column}'", True, "key"
+    for step, of in path:
+        key = of if step == "field" else "key"
+        if step == "field":
+            arrow, event = f"pc.struct_field({arrow}, '{of}')", f"{event}['{of}']"
+            spark = f"{spark[:-1]}.{of}'" if named else f"{spark}['{of}']"
+        elif step == "place":
+            arrow, event, spark = f"pc.list_element({arrow}, {of})", f"{event}[{of}]", f"F.get({spark}, {of})"
+        else:
+            arrow, event, spark = f"pc.map_lookup({arrow}, {of}, 'first')", f"{event}.get({of})", f"F.try_element_at({spark}, F.lit({of}))"
+        named = named and step == "field"
+    return _key_column(key, arrow=arrow, event=event, spark=f"F.col({spark})" if named else spark)
 
 
 NEAR = 200
@@ -79,7 +90,6 @@ def _hint(help_line: str, *, at: str = "", before: str = "", accepts: str = "", 
     )
 
 
-_PLAIN = r"[^\W\d]\w*"
 _NAME = r"(?:[^\W\d]\w*|`[^`]+`)"
 _UNIT = "(?:" + "|".join(sorted(UNITS, key=len, reverse=True)) + r")\b"
 _PARAMETER = rf":{_NAME}"
@@ -318,13 +328,8 @@ HINTS: tuple[Hint, ...] = (
         at=rf"\.(?P<field>{_PLAIN})(?![\w.])",
         before=rf"\bAS\s+(?P<column>{_PLAIN})\b[\s\S]*\bPARTITION\s+BY\b(?:[^;]*,)?\s*\[?\s*(?P=column)",
     ),
-    _hint(
-        field_key("<column>", "<field>") + "; if `<column>` is a variable, leave it out",
-        at=rf"\.(?P<field>{_PLAIN})(?![\w.])",
-        before=_KEY,
-    ),
-    _hint(element_key("<column>", "<place>"), at=r"\[\s*(?P<place>[0-9]+)\s*\]", before=_KEY),
-    _hint(entry_key("<column>", "<entry>"), at=r"\[\s*(?P<entry>'[^']*')\s*\]", before=_KEY),
+    _hint("<inside>; if `<column>` is a variable, leave it out", at=rf"(?=\.){_PATH}", before=_KEY),
+    _hint("<inside>", at=_PATH, before=_KEY),
     _hint(
         "every event has the attributes of the key: write them without a variable; a field of a struct needs a column of its own",
         at=r"\.",
@@ -435,7 +440,10 @@ def _first(hints: tuple[Hint, ...], failure: Failure, before: str) -> tuple[str,
 
 
 def _filled(help_line: str, named: dict[str, str | None]) -> str:
-    """A help with what its place has matched."""
+    """A help with what its place has matched; `<inside>` is the help of `path_key`."""
+    if "<inside>" in help_line:
+        steps = re.finditer(_STEP, named["path"] or "")
+        named = {**named, "inside": path_key(named["column"] or "", [(step.lastgroup or "", step[step.lastgroup or 0]) for step in steps])}
     for name, matched in named.items():
         help_line = help_line.replace(f"<{name}>", matched or "")
     return help_line

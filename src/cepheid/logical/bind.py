@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from cepheid.errors import BindError, quoted
 from cepheid.language import syntax
-from cepheid.language.hints import element_key, entry_key, field_key
+from cepheid.language.hints import path_key
 from cepheid.language.limits import MAX_COUNT, check_size
 from cepheid.language.syntax import Consumption, Strategy, TimeModel
 from cepheid.logical import measures, parameters, plan
@@ -226,13 +226,24 @@ def _check_partition(context: Context, query: syntax.Query, pattern: Pattern) ->
 
 def _key_inside(name: str, kind: pa.DataType) -> str:
     """The help where a value that has others inside is to be a key: how one of these is made one."""
-    if pa.types.is_map(kind):
-        return entry_key(name, "'a'" if pa.types.is_string(kind.key_type) else "1")
+    path = _path_inside(kind)
+    return path_key(name, path) if path else "partition by what is in it, in a column of its own"
+
+
+def _path_inside(kind: pa.DataType) -> list[tuple[str, str]] | None:
+    """The shortest way to a value that may be a key, as `path_key` takes it; None: there is none."""
+    if canonical(kind) is not None:
+        return []
     if pa.types.is_struct(kind):
-        field = next((each.name for each in kind if canonical(each.type) is not None), None)
-        return "partition by a field of it in a column of its own" if field is None else field_key(name, field)
-    listed = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return element_key(name, "0") if listed else "partition by what is in it, in a column of its own"
+        steps = [(("field", each.name), each.type) for each in kind]
+    elif pa.types.is_map(kind):
+        steps = [(("entry", "'a'" if pa.types.is_string(kind.key_type) else "1"), kind.item_type)]
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        steps = [(("place", "0"), kind.value_type)]
+    else:
+        steps = []
+    ways = ((step, _path_inside(inside)) for step, inside in steps)
+    return min(([step, *way] for step, way in ways if way is not None), key=len, default=None)
 
 
 def _event_types(pattern: Pattern) -> set[str | None]:
