@@ -18,6 +18,7 @@ import cepheid
 from cepheid.errors import InputError
 from cepheid.spark import Listener, on, replay, why
 from cepheid.spark.observation import asked_for, figures, instant, line, reason, size, span, warning
+from cepheid.spark.sources import pages
 from cepheid.spark.tasks.visits import COUNTS
 
 RECORDED = json.loads((Path(__file__).parent / "progress.json").read_text(encoding="utf-8"))
@@ -25,6 +26,7 @@ RECORDED = json.loads((Path(__file__).parent / "progress.json").read_text(encodi
 
 PAIRS = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 10 seconds")
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
+in_pages = pytest.mark.skipif(not pages.PAGES, reason="before Spark 4.2 a Python source cannot limit a micro-batch")
 NO_VISIT = dict.fromkeys(COUNTS)
 
 
@@ -423,6 +425,7 @@ def run(spark, rows, listener, **options):
     return query
 
 
+@in_pages
 def test_a_stream_that_is_listened_to(spark, capsys):
     """Every micro-batch is told; events that are left out move the watermark all the same, where nothing else in the plan asks for their time."""
     listener = Listener()
@@ -441,6 +444,7 @@ def test_a_stream_that_is_listened_to(spark, capsys):
     assert text.endswith("The last matches came in micro-batch 2: if these did not arrive either, look at what comes after q.on.")
 
 
+@in_pages
 @pytest.mark.connect
 def test_a_stream_of_connect(connect):
     """The same figures from what the server sends as JSON."""

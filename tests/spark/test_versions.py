@@ -8,11 +8,14 @@ from __future__ import annotations
 import datetime as dt
 import os
 import random
+import re
+import sys
 from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from killed import BASE, DDL, DISORDER, KEYS, LATENESS, QUERIES, table_of
 from pyspark.sql import functions as F
@@ -20,6 +23,7 @@ from pyspark.sql import functions as F
 import cepheid
 from cepheid.errors import NotSupportedError, SetupError
 from cepheid.spark import on, translated, versions
+from cepheid.spark.translation import cepheid_error
 
 COUNT = 120
 FILES = 4
@@ -282,6 +286,23 @@ def test_an_older_spark_is_refused_on_import():
             "help: Spark 4.0 or later has everything",
             "help: Spark 3.5 has batch DataFrames, and no streams and no functions in SQL",
         ]
+
+
+@since_4
+def test_a_protobuf_that_is_too_old_for_this_spark_is_an_error(monkeypatch):
+    """Spark's generated code asks for that which generated it, or a newer one."""
+    runtime = pytest.importorskip("google.protobuf.runtime_version")
+    versions.check_protobuf()
+    monkeypatch.delitem(sys.modules, versions.STATE_MESSAGES)
+    monkeypatch.setattr(runtime, "MAJOR", 4)
+    monkeypatch.setattr("google.protobuf.__version__", "4.25.0")
+    with pytest.raises(SetupError) as caught:
+        versions.check_protobuf()
+    fact, help_ = str(caught.value).splitlines()
+    assert fact == f"error: Spark {pyspark.__version__}'s stateful operators do not work with protobuf 4.25.0"
+    assert re.fullmatch(r"help: on the driver and all workers: pip install --upgrade 'protobuf>=\d+\.\d+\.\d+'", help_)
+    ours = cepheid_error(caught.value.__cause__)
+    assert str(ours).startswith("error: a Python worker has a protobuf that is too old for this Spark\nhelp: ")
 
 
 def test_numbers_go_to_the_tasks_that_spark_sends_them_to(spark):

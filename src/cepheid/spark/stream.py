@@ -37,7 +37,7 @@ from cepheid.spark.tasks.packing import pack, unpack
 from cepheid.spark.tasks.pages import EVENT_BYTES, KEY_BYTES, whole
 from cepheid.spark.tasks.renewal import depends_on_all
 from cepheid.spark.tasks.visits import BLOB, BUCKET, COUNTS, MOMENT_READ, PARTITION_LEVELS, SOURCE, TOLD
-from cepheid.spark.versions import arrow_column, transform_with_state
+from cepheid.spark.versions import arrow_column, check_protobuf, transform_with_state
 from cepheid.spark.watermark import partitions, with_watermark
 
 if TYPE_CHECKING:
@@ -275,20 +275,14 @@ def split(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def check_session(frame: DataFrame) -> None:
-    """Raise SetupError for a session that cannot keep the state of a stream: another state store than RocksDB, no protobuf."""
+    """Raise SetupError for a session that cannot keep the state of a stream: another state store than RocksDB, no protobuf, or an old one."""
     provider = frame.sparkSession.conf.get(PROVIDER, "")
     if provider != ROCKSDB:
         raise SetupError(
             "a stream's state needs RocksDB, and this session's state store is another one",
             help=f'before the stream starts: spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
         )
-    try:
-        import google.protobuf  # noqa: F401 - Spark says only that a worker crashed
-    except ImportError:
-        raise SetupError(
-            "Spark's stateful operators need protobuf, which is not installed",
-            help="pip install 'cepheid[spark]', or 'cepheid[spark-cluster]' where Spark is there already",
-        ) from None
+    check_protobuf()
 
 
 def check_hand_over(plans: Sequence[Plan]) -> None:

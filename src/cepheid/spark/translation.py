@@ -114,6 +114,12 @@ SPARK_SAYS: tuple[tuple[tuple[str, ...], type[CepheidError], str, tuple[str, ...
         ),
     ),
     (
+        ("incompatible Protobuf Gencode/Runtime versions",),
+        SetupError,
+        "a Python worker has a protobuf that is too old for this Spark",
+        ("on the driver and all workers: pip install --upgrade protobuf",),
+    ),
+    (
         # Where Spark itself loads a class of ours: the stateful operator of a stream, a table function, a source.
         ("No module named 'cepheid",),
         SetupError,
