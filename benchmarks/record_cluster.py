@@ -95,8 +95,8 @@ class Cluster:
 class Submitted(killed.Stream):
     """The stream of `killed`, whose driver `spark-submit` starts in a folder where the archive is unpacked."""
 
-    def __init__(self, folder: Path, archive: Path, chance: random.Random, files: int) -> None:
-        super().__init__(folder, chance, files, tuple(killed.QUERIES))
+    def __init__(self, folder: Path, archive: Path, chance: random.Random) -> None:
+        super().__init__(folder, chance, tuple(killed.QUERIES))
         self.archive = archive
         (folder / "environment").mkdir()
         subprocess.run(["tar", "-xzf", archive, "-C", folder / "environment"], check=True)
@@ -133,7 +133,7 @@ def run(archive: Path, kills: int, lost: int, restarts: int, seed: int) -> dict[
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cluster = Cluster(folder)
-        stream = Submitted(folder, archive, chance, killed.FILES_OF_A_KILL * (kills + lost + restarts) + 4)
+        stream = Submitted(folder, archive, chance)
         try:
             stream.start()
             assert stream.wait(lambda: stream.batches("commits")), stream.log[-4000:]

@@ -23,7 +23,7 @@ from typing import Any
 import circumstances
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/spark"))
-from killed import FILES_OF_A_KILL, QUERIES, Stream
+from killed import QUERIES, Stream
 
 
 def killed(what: str, kills: int, seed: int) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def killed(what: str, kills: int, seed: int) -> dict[str, Any]:
     chance = random.Random(f"{seed}/{what}")
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        stream = Stream(Path(folder), chance, (1 if what == "driver" else 2) * FILES_OF_A_KILL * kills + 2, tuple(QUERIES))
+        stream = Stream(Path(folder), chance, tuple(QUERIES))
         try:
             if what == "driver":
                 figures = {"kills": kills, "inside_a_micro_batch": stream.kill_driver(kills, chance)}

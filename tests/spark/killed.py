@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import heapq
 import itertools
 import json
 import os
@@ -65,17 +66,21 @@ FEW = ("pairs", "made later")
 KEYS, EVENTS, DISORDER, LATENESS = 4, 15, 5, "6 seconds"
 """Of a stream: keys, events of a file (one file is one micro-batch), seconds that an event comes too late at most, and what is allowed."""
 
-FILES_OF_A_KILL = 6
-"""Files for each kill: one falls at most four micro-batches after the start, and there has to be work left after the last."""
-PATIENCE = 240
-"""Seconds without a new micro-batch after which the stream counts as stuck."""
+AHEAD = 5
+"""Files that wait to be read as long as something is to be killed, however fast the machine is: a kill falls at most four micro-batches on."""
+PATIENCE = 600
+"""Seconds without a new micro-batch after which the stream counts as stuck: a start alone takes one or two minutes where the machine is busy."""
+LATE, LATE_STARTS = "Python worker failed to connect back", 5
+"""What Spark says of a worker that did not start within its ten seconds, as may be where the machine is busy; how often the stream is started again."""
+ENDS = ([(None, 1_000_000, "Z", -1)], [(None, 1_000_001, "Z", -2)])
+"""The last files. Events without a key are in no match: they move the watermark over everything, once read and once decided."""
 
 
 # ------------------------------------------------------------------------------------------------------------------------ the driver
 
 
 def drive(folder: Path) -> None:
-    """Run the stream over the files of a folder, from its checkpoint on, until all is read; `done` says that it came so far."""
+    """Run the stream over the files of a folder, from its checkpoint on, until `whole` says that there are no more, and all are read; then `done`."""
     from pyspark.sql import SparkSession
 
     from cepheid.spark import local_session, on
@@ -97,6 +102,8 @@ def drive(folder: Path) -> None:
     matches = events.transform(on(queries, lateness=LATENESS, partition=partition, order="v", buckets=3))
     writer = matches.writeStream.format("parquet").option("path", str(folder / "out"))
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(processingTime="0 seconds").start()
+    while query.isActive and not (folder / "whole").exists():
+        time.sleep(0.05)
     query.processAllAvailable()
     query.stop()
     (folder / "done").touch()
@@ -106,53 +113,89 @@ def drive(folder: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------------------ around it
 
 
-class Stream:
-    """A folder of files, and the process that reads them."""
+def files(chance):
+    """The events of one file after the other, in the order in which they arrive, without end."""
+    waiting, second = [], 0
+    while True:
+        rows = []
+        while len(rows) < EVENTS:
+            if waiting and waiting[0][0] <= second:
+                rows.append(heapq.heappop(waiting)[1])
+            else:
+                event = (chance.randrange(KEYS), second, chance.choice("ABC"), second)
+                heapq.heappush(waiting, (second + chance.random() * DISORDER, event))
+                second += 1
+        yield rows
 
-    def __init__(self, folder, chance, files, queries=FEW):
+
+class Stream:
+    """A folder of files, and the process that reads them. Files come until `finish`, so that the stream never ends before it was killed."""
+
+    def __init__(self, folder, chance, queries=FEW):
         self.folder, self.process, self.queries = folder, None, queries
         (folder / "queries").write_text(json.dumps(queries))
-        count = files * EVENTS
-        events = [(chance.randrange(KEYS), second, chance.choice("ABC"), second) for second in range(count)]
-        arrival = sorted(events, key=lambda event: event[1] + chance.random() * DISORDER)
-        self.table = table_of(events)
         (folder / "in").mkdir()
-        # Events without a key are in no match: they move the watermark over everything, once read and once decided.
-        ends = [[(None, 1_000_000, "Z", -1)], [(None, 1_000_001, "Z", -2)]]
-        for number, rows in enumerate([*(arrival[start : start + EVENTS] for start in range(0, count, EVENTS)), *ends]):
-            path = folder / "in" / f"{number:05}.parquet"
-            pq.write_table(table_of(rows), path)
-            os.utime(path, (1_700_000_000 + number,) * 2)
+        self.files, self.fed, self.events, self.starts, self.began = files(random.Random(chance.random())), 0, [], 0, 0
+
+    @property
+    def table(self):
+        """All events that came, and have a key, in the order of their times."""
+        return table_of(sorted((event for event in self.events if event[0] is not None), key=lambda event: event[1]))
+
+    def feed(self, rows):
+        """One file more, which is there as a whole."""
+        path = self.folder / "part.parquet"
+        pq.write_table(table_of(rows), path)
+        os.utime(path, (1_700_000_000 + self.fed,) * 2)
+        path.rename(self.folder / "in" / f"{self.fed:05}.parquet")
+        self.fed, self.events = self.fed + 1, self.events + rows
+
+    def ahead(self):
+        """Let files come, as long as more will be needed."""
+        while not (self.folder / "whole").exists() and self.fed < self.batches("offsets") + AHEAD:
+            self.feed(next(self.files))
 
     def start(self):
         environment = os.environ | {"PYTHONHASHSEED": str(random.randrange(1000)), "SPARK_LOCAL_DIRS": str(self.folder / "local")}
         environment["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for a JVM that will not live long
         with (self.folder / "log").open("ab") as log:
             command = [sys.executable, __file__, str(self.folder)]
+            self.began = log.tell()
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
 
     def kill(self):
         """End driver and JVM, which cannot help it."""
-        assert self.process.poll() is None, "the stream ended before it could be killed"
+        assert self.alive(), self.log[-4000:]
         os.killpg(self.process.pid, signal.SIGKILL)
         assert self.process.wait(30) == -signal.SIGKILL
 
     def batches(self, of):
         """The number of micro-batches that were begun (`offsets`) or finished (`commits`), of all runs."""
         folder = self.folder / "checkpoint" / of
-        return sum(path.name.isdigit() for path in folder.iterdir()) if folder.exists() else 0
+        return 1 + max((int(path.name) for path in folder.iterdir() if path.name.isdigit()), default=-1) if folder.exists() else 0
 
     def seconds(self):
         """How long a micro-batch takes at present; a restart between two of them is no part of that."""
         times = sorted(path.stat().st_mtime for path in (self.folder / "checkpoint" / "offsets").iterdir() if path.name.isdigit())
         return min((after - before for before, after in itertools.pairwise(times[-4:])), default=1.0)
 
+    def alive(self):
+        """Whether the process runs; where it has ended because a worker was late, it is started again, which goes on from the checkpoint."""
+        if self.process.poll() is None:
+            return True
+        if self.process.returncode == 0 or LATE not in self.log[self.began :] or self.starts == LATE_STARTS:
+            return False
+        self.starts += 1
+        self.start()
+        return True
+
     def wait(self, condition):
-        """Wait until something holds, or the process has ended; whether it holds."""
+        """Let files come until something holds, or the process has ended; whether it holds."""
         seen, changed = None, time.monotonic()
         while not condition():
-            if self.process.poll() is not None:
+            if not self.alive():
                 return condition()
+            self.ahead()
             now = self.batches("offsets"), self.batches("commits")
             if now != seen:
                 seen, changed = now, time.monotonic()
@@ -161,6 +204,10 @@ class Stream:
         return True
 
     def finish(self):
+        """Let it read the last files, and end."""
+        for rows in ENDS:
+            self.feed(rows)
+        (self.folder / "whole").touch()
         self.wait(lambda: False)
         assert self.process.returncode == 0, self.log[-4000:]
         assert (self.folder / "done").exists()
@@ -219,13 +266,14 @@ class Stream:
         self.start()
         assert self.wait(lambda: self.batches("commits")), self.log[-4000:]
         crashed = killed = 0
-        while crashed < kills and self.process.poll() is None:
+        while crashed < kills and self.alive():
             time.sleep(chance.random() * self.seconds() / 4)
             workers = self.workers()
             if workers:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(chance.choice(workers), signal.SIGKILL)
                     killed += 1
+            self.ahead()
             found, begun = self.log.count("ERROR Executor: Exception in task"), self.batches("offsets") + 1
             if found > crashed:
                 crashed = found

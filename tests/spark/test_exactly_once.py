@@ -6,7 +6,7 @@ import random
 import sys
 
 import pytest
-from killed import FILES_OF_A_KILL, Stream
+from killed import Stream
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ def streams(tmp_path):
     """Makes streams, and ends those that a failed test leaves."""
     made = []
 
-    def make(chance, files):
-        made.append(Stream(tmp_path, chance, files))
+    def make(chance):
+        made.append(Stream(tmp_path, chance))
         return made[-1]
 
     yield make
@@ -34,8 +34,7 @@ def streams(tmp_path):
 def test_a_killed_driver_goes_on_from_its_checkpoint_and_a_killed_worker_is_replaced(streams, kills, seed):
     """One stream, for each start of a driver takes its time: first drivers are killed, then workers of the last one. `make kills` has many."""
     chance = random.Random(f"{seed}/driver")
-    # More than it can read before the last kill, however fast it is: it must not end before.
-    stream = streams(chance, 2 * FILES_OF_A_KILL * kills)
+    stream = streams(chance)
     inside = stream.kill_drivers(kills, chance)
     sys.stdout.write(f"{kills} of the driver, {inside} inside a micro-batch\n")
     killed = stream.kill_workers(kills, chance)
