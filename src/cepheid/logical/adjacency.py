@@ -1,6 +1,7 @@
-"""`:` where EVENT definitions make events: what they make of an event stands directly behind it, and nothing else can.
+"""`:` where EVENT definitions make events: what they make of an event stands directly behind it, and nothing else can. STRICT and n EVENTS, too.
 
-Comes in: a bound pattern, and the definitions whose events it sees. Goes out: a warning where `:` finds nothing, a note where it may miss matches.
+Comes in: a bound pattern, and the definitions whose events it sees. Goes out: a warning where `:` finds nothing, a note where it may miss matches, or
+where events that are made count.
 
 A match begins where an event that came in stands, for an event that a match makes begins where that match does. So `p : q` asks that directly behind
 the last event of p there is an event that came in: nothing that a definition has made (docs/decisions/0011-events.md). An event that came in has one
@@ -13,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cepheid.errors import quoted
-from cepheid.language.syntax import Consumption
+from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan
 from cepheid.logical.tree import is_of_one_event, walk
 from cepheid.logical.variables import operands
@@ -31,14 +32,27 @@ Types = frozenset[str | None]
 NONE: Types = frozenset()
 
 
-def beside_made_events(context: Context, pattern: Pattern, definitions: Sequence[EventDefinition], keys: Sequence[str]) -> None:
-    """Add a warning or a note for each `:` of a pattern that events of definitions stand in the way of.
+def beside_made_events(
+    context: Context, pattern: Pattern, definitions: Sequence[EventDefinition], keys: Sequence[str], strategy: Strategy
+) -> None:
+    """Add a warning or a note for each `:` of a pattern that events of definitions stand in the way of, and for what counts them.
 
-    definitions: those before the query, in their order. keys: of its PARTITION BY; events that lack one are in no partition. Time: O(pattern *
-    definitions).
+    definitions: those before the query, in their order. keys: of its PARTITION BY; events that lack one are in no partition. strategy: of the query.
+    Time: O(pattern * definitions).
     """
     seen = [each for each in definitions if set(keys) <= set(each.keys)]
     made = _Made(seen, keys)
+    if seen and strategy is Strategy.STRICT and not is_of_one_event(pattern):
+        _strict(context, seen, pattern.span)
+    for node in walk(pattern) if seen else ():
+        if isinstance(node, plan.Select) and node.strategy is Strategy.STRICT and not is_of_one_event(node.pattern):
+            _strict(context, seen, node.span)
+        if isinstance(node, plan.WithinEvents) and not is_of_one_event(node.pattern):
+            context.note(
+                f"the events that a window counts are all that the query sees, also those of {_names(seen)}, which a definition makes",
+                node.span,
+                "if you mean this, change nothing; a window in time counts none",
+            )
     for node in walk(pattern) if seen else ():
         if isinstance(node, plan.Iterate) and node.adjacent and node.maximum != 1:
             _told(context, made, ends(node.pattern), node.span, surely=True, goes_on=node.minimum > 1)
@@ -48,6 +62,19 @@ def beside_made_events(context: Context, pattern: Pattern, definitions: Sequence
                     before, behind = node.items[number : number + 2]
                     optional = isinstance(before, plan.Optional) or isinstance(behind, plan.Optional)
                     _told(context, made, ends(before), before.span.to(behind.span), surely=not optional, goes_on=True)
+
+
+def _strict(context: Context, made: Sequence[EventDefinition], span: Span) -> None:
+    """Say of STRICT that events that are made are between others."""
+    context.note(
+        f"STRICT lets no event be in between, also none of {_names(made)}, which a definition makes",
+        span,
+        "if you mean this, change nothing; `A ; NOT C ; B` lets all be in between but events of the type C",
+    )
+
+
+def _names(made: Sequence[EventDefinition]) -> str:
+    return quoted(each.name for each in made)
 
 
 def _told(context: Context, made: _Made, types: Types, span: Span, *, surely: bool, goes_on: bool) -> None:

@@ -94,8 +94,8 @@ def bind(
         keeps=query.strategy is not Strategy.RESTRICTED,
     )
     for number, definition in enumerate(definitions):
-        beside_made_events(context, definition.plan.pattern, definitions[:number], definition.plan.partition_by)
-    beside_made_events(context, pattern, definitions, query.partition_by)
+        beside_made_events(context, definition.plan.pattern, definitions[:number], definition.plan.partition_by, definition.plan.strategy)
+    beside_made_events(context, pattern, definitions, query.partition_by, query.strategy)
     if having is not None and query.strategy in {Strategy.ALL, Strategy.ANY, Strategy.STRICT}:
         decided_earlier(context, pattern, having.expression)
     if query.strategy is Strategy.MAX:
