@@ -25,7 +25,8 @@ from cepheid.engine.plan.explain import Explanation, explain_queries
 from cepheid.engine.plan.numbered import NumberedQuery, shown, with_row
 from cepheid.engine.run.allowance import Allowance, check_max_bytes
 from cepheid.engine.run.batches import END, decided
-from cepheid.engine.run.queries import ByName, QueriesRecognizer, QueryMatches
+from cepheid.engine.run.members import QueryMatches
+from cepheid.engine.run.queries import ByName, QueriesRecognizer
 from cepheid.errors import CepheidError, InputError, check_choice
 from cepheid.query import Query, query
 from cepheid.schema import with_unreadable

@@ -15,7 +15,7 @@ from enough import Enough
 
 import cepheid
 from cepheid.engine.plan import family
-from cepheid.engine.run import batches, member, queries
+from cepheid.engine.run import batches, member, members
 from cepheid.testing import generators
 from cepheid.testing.differential import matches_up_to, pieces, rows_of
 from cepheid.testing.generators import ABSENT, ENGINE, WAITING
@@ -63,7 +63,7 @@ def test_each_query_has_its_own_matches(fragment: str, cases: int, seed: int, mo
     monkeypatch.setattr(batches, "PIECE", 5)
     drawn = Enough(cases // 4, several_queries(fragment, seed), matched=5, together=2 * (fragment != "absence"))
     for number, (named, events, rng) in enumerate(drawn):
-        monkeypatch.setattr(queries, "PAIRS_AT_ONCE", 3 if number % 2 else 1 << 20)
+        monkeypatch.setattr(members, "PAIRS_AT_ONCE", 3 if number % 2 else 1 << 20)
         monkeypatch.setattr(member, "IDLE_CHECK", rng.choice([1, 64]))
         several = cepheid.queries(named)
         alone = {name: query.run(events) for name, query in named.items()}

@@ -501,7 +501,7 @@ def _sections_of_queries(compiled: Mapping[str, Compiled]) -> Iterator[tuple[str
             f" and {len(family.names) - NAMES_SHOWN:,} more" if len(family.names) > NAMES_SHOWN else ""
         )
         rows = {"queries": names, "events": "\n".join(_route(family, route) for route in family.routes)}
-        yield f"family {number}", f"{rows_text(rows)}\n{evaluation_text(family.members[0])}"
+        yield f"family {number}", f"{rows_text(rows)}\n{evaluation_text(family.first.own)}"
     for name, each in alone.items():
         why = alone_for(each) or "no other query has its shape; it reads the events that matter to it"
         yield f"alone: {name}", f"{rows_text({'why': why})}\n{evaluation_text(each)}"

@@ -5,7 +5,8 @@ A hundred rules with other thresholds have one automaton. So they are one `Famil
 the constants of that rule. A `ConstantIndex` says which these are: by one search in all constants with which an expression is compared, however
 many there are. Rules that an event cannot touch are not visited.
 
-Comes in: `Compiled` queries over one schema. Goes out: families of them, and those that stay alone. The queries of a family have the automaton in
+Comes in: `Compiled` queries over one schema. Goes out: families of them, and those that stay alone. A family can grow and shrink while it runs: the
+state of the others knows nothing of it, for a query has its number in the key of its partitions. The queries of a family have the automaton in
 common, and all that is no constant of a comparison in a condition: windows, keys, strategy, measures. Alone stay queries to which events matter that
 no condition names (STRICT, positions, windows of events), absences, and a consumption of all partitions.
 """
@@ -30,7 +31,7 @@ from cepheid.records import record
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from cepheid.engine.letters.pooled import PooledReader
     from cepheid.engine.memory.pools import Array
@@ -94,13 +95,82 @@ class Route:
 
 
 @record(slots=False)
-class Family:
-    """Queries as one. names, members: of each. compiled: the one query. constants: the columns, one row per query."""
+class General:
+    """A query with columns in place of the constants of its comparisons. name, own: the query. compiled: the general one. constants: those it had."""
 
-    names: tuple[str, ...]
-    members: tuple[Compiled, ...]
+    name: str
+    own: Compiled
     compiled: Compiled
-    constants: pa.Table
+    constants: tuple[Literal, ...]
+
+    @classmethod
+    def of(cls, name: str, own: Compiled) -> General:
+        """Of a query that may be of a family (`alone_for`)."""
+        compiled, constants = _generalized(own)
+        return cls(name, own, compiled, tuple(constants))
+
+    @cached_property
+    def shape(self) -> Hashable:
+        """Equal where two queries can be of one family."""
+        names = tuple(measure.name for measure in self.own.plan.measures)
+        return (self.compiled.fingerprint, self.compiled.program.label_sets, self.own.layout.variables, names, self.own.plan.count)
+
+
+@record(slots=False)
+class Family:
+    """Queries as one, by their numbers: their place in `queries`, where None is a number that no query has."""
+
+    queries: tuple[General | None, ...]
+
+    @cached_property
+    def live(self) -> Array:
+        """The numbers of the queries (int64), ascending."""
+        return np.array([number for number, each in enumerate(self.queries) if each is not None], np.int64)
+
+    @cached_property
+    def members(self) -> dict[int, General]:
+        """The queries by their numbers."""
+        return {number: each for number, each in enumerate(self.queries) if each is not None}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the queries, in the order of their numbers."""
+        return tuple(each.name for each in self.members.values())
+
+    @cached_property
+    def first(self) -> General:
+        """A query that stands for all where they agree."""
+        return next(iter(self.members.values()))
+
+    @property
+    def compiled(self) -> Compiled:
+        """The one query."""
+        return self.first.compiled
+
+    @cached_property
+    def constants(self) -> pa.Table:
+        """The columns, one row for each number; NULL where no query has it."""
+        places = range(len(self.first.constants))
+        columns = [_column([None if each is None else each.constants[place] for each in self.queries]) for place in places]
+        table = pa.table(columns, names=[f"{CONSTANT}{place}" for place in places])
+        return table if columns else without_columns(len(self.queries))
+
+    def number_of(self, name: str) -> int:
+        """The number of a query."""
+        return next(number for number, each in self.members.items() if each.name == name)
+
+    def with_queries(self, more: Sequence[General]) -> tuple[Family, Sequence[General]]:
+        """The family with more queries of its shape, and those for which there is no number left."""
+        free = [number for number, each in enumerate(self.queries) if each is None]
+        numbers = [*free, *range(len(self.queries), MOST_MEMBERS)][: len(more)]
+        queries = [*self.queries, *[None] * (max(numbers, default=-1) + 1 - len(self.queries))]
+        for number, each in zip(numbers, more, strict=False):
+            queries[number] = each
+        return Family(tuple(queries)), more[len(numbers) :]
+
+    def without(self, number: int) -> Family:
+        """The family without the query of this number, which has to be forgotten before another query gets it."""
+        return Family(tuple(None if place == number else each for place, each in enumerate(self.queries)))
 
     @property
     def nbytes(self) -> int:
@@ -122,7 +192,7 @@ class Family:
             conditions = [predicate.condition for bit, predicate in enumerate(predicates) if mask >> bit & 1]
             shared = tuple(condition for condition in conditions if not _constants_in(condition))
             own = [part for condition in conditions for part in _conjuncts(condition) if _constants_in(part)]
-            found.append(Route(shared, _index(own, self.constants)))
+            found.append(Route(shared, _index(own, self.constants.take(pa.array(self.live)), self.live)))
         return tuple(found)
 
     def touched(self, events: pa.Table, pooled: PooledReader, words: Sequence[Array]) -> tuple[Array, Array]:
@@ -133,8 +203,7 @@ class Family:
             if not len(rows):
                 continue
             if route.index is None:
-                count = len(self.members)
-                pairs.append((np.repeat(rows, count), np.tile(np.arange(count), len(rows))))
+                pairs.append((np.repeat(rows, len(self.live)), np.tile(self.live, len(rows))))
                 continue
             own = events.select(list(_columns(route.index.expression, self.compiled.schema))).take(pa.array(rows)).combine_chunks()
             arrays = {name: one_chunk(own[name]) for name in own.column_names}
@@ -145,8 +214,8 @@ class Family:
         rows, queries = (np.concatenate(side) for side in zip(*pairs, strict=True))
         if len(pairs) == 1:
             return rows, queries
-        codes = np.sort(rows * len(self.members) + queries)
-        rows, queries = np.divmod(codes[np.diff(codes, prepend=-1) != 0], len(self.members))
+        codes = np.sort(rows * len(self.queries) + queries)
+        rows, queries = np.divmod(codes[np.diff(codes, prepend=-1) != 0], len(self.queries))
         return rows, queries
 
     def joined(self, events: pa.Table, rows: Array, queries: Array) -> pa.Table:
@@ -159,28 +228,22 @@ class Family:
 
 def families(queries: Mapping[str, Compiled]) -> tuple[list[Family], dict[str, Compiled]]:
     """The queries as families of at least two, and those that stay alone."""
-    groups: dict[object, list[tuple[str, Compiled, Compiled, list[Literal]]]] = {}
-    alone: dict[str, Compiled] = {}
-    for name, compiled in queries.items():
-        if alone_for(compiled) is not None:
-            alone[name] = compiled
-            continue
-        general, constants = _generalized(compiled)
-        names = tuple(measure.name for measure in compiled.plan.measures)
-        key = (general.fingerprint, general.program.label_sets, compiled.layout.variables, names, compiled.plan.count)
-        groups.setdefault(key, []).append((name, compiled, general, constants))
+    alone = {name: compiled for name, compiled in queries.items() if alone_for(compiled) is not None}
     found = []
-    for group in groups.values():
+    for group in by_shape(General.of(name, compiled) for name, compiled in queries.items() if name not in alone):
         if len(group) == 1:
-            alone[group[0][0]] = group[0][1]
+            alone[group[0].name] = group[0].own
             continue
-        for start in range(0, len(group), MOST_MEMBERS):
-            own = group[start : start + MOST_MEMBERS]
-            columns = [_column(each) for each in zip(*(constants for *_, constants in own), strict=True)]
-            table = pa.table(columns, names=[f"{CONSTANT}{number}" for number in range(len(columns))])
-            names, members = tuple(name for name, *_ in own), tuple(member for _, member, *_ in own)
-            found.append(Family(names, members, own[0][2], table if columns else without_columns(len(own))))
+        found += [Family(tuple(group[start : start + MOST_MEMBERS])) for start in range(0, len(group), MOST_MEMBERS)]
     return found, alone
+
+
+def by_shape(queries: Iterable[General]) -> Iterable[list[General]]:
+    """The queries that can be of one family together, in the order in which they first come."""
+    groups: dict[Hashable, list[General]] = {}
+    for each in queries:
+        groups.setdefault(each.shape, []).append(each)
+    return groups.values()
 
 
 def alone_for(compiled: Compiled) -> str | None:
@@ -234,11 +297,10 @@ def _with_columns(condition: Expression, constants: list[Literal]) -> Expression
     return transform(condition, change)
 
 
-def _column(constants: Iterable[Literal]) -> pa.Array:
-    """The constants of one place as a column."""
-    given = list(constants)
-    kind = given[0].type
-    values = [constant.value for constant in given]
+def _column(constants: Sequence[Literal | None]) -> pa.Array:
+    """The constants of one place as a column, one of them at least."""
+    kind = next(constant for constant in constants if constant is not None).type
+    values = [None if constant is None else constant.value for constant in constants]
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         return pa.array(values, pa.int64()).cast(kind)
     return pa.array(values, kind)
@@ -247,15 +309,19 @@ def _column(constants: Iterable[Literal]) -> pa.Array:
 # ---------------------------------------------------------------------------------------------------------------------------- indexes
 
 
-def _index(parts: Sequence[Expression], constants: pa.Table) -> ConstantIndex | None:
-    """The index with the fewest entries over one expression that these conditions, all of which must hold, compare with constants."""
+def _index(parts: Sequence[Expression], constants: pa.Table, numbers: Array) -> ConstantIndex | None:
+    """The index with the fewest entries over one expression that these conditions, all of which must hold, compare with constants.
+
+    numbers: of the query of each row of `constants`.
+    """
     compared: dict[Expression, list[tuple[str, str]]] = {}
     for part in parts:
         found = _comparison(part)
         if found is not None:
             compared.setdefault(found[0], []).append(found[1:])
     indexes = [_index_of(expression, bounds, constants) for expression, bounds in compared.items()]
-    return min((index for index in indexes if index is not None), key=lambda index: len(index.queries), default=None)
+    least = min((index for index in indexes if index is not None), key=lambda index: len(index.queries), default=None)
+    return None if least is None else dataclasses.replace(least, queries=numbers[least.queries].astype(np.int16))
 
 
 def _comparison(part: Expression) -> tuple[Expression, str, str] | None:

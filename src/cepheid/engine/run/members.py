@@ -1,0 +1,301 @@
+"""The run states of several queries over one stream: what is read once for all of them, and which events go to which.
+
+Comes in: tables of events in order. Goes out: `DecidedMatches` of each query or family that the events touch. Queries can come and go while the
+stream runs: one that comes begins with the next event, whatever the others have read, and joins the family of its shape.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.letters.codes import having
+from cepheid.engine.letters.pooled import PooledReader
+from cepheid.engine.output.matches import Matches, compact
+from cepheid.engine.plan.family import MEMBER, Family, General, alone_for, by_shape
+from cepheid.engine.run.layered import Layered, member_of
+from cepheid.engine.run.member import Member
+from cepheid.errors import CepheidError, LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from cepheid.engine.memory.pools import Array
+    from cepheid.engine.plan.compiled import Compiled
+    from cepheid.engine.run.member import QueryMember
+    from cepheid.engine.run.query_state import DecidedMatches
+    from cepheid.schema import EventSchema
+
+PAIRS_AT_ONCE = 1 << 16
+"""Events of a family, each counted once for each query that it may touch, that are read before the next."""
+
+
+class QueryMatches(NamedTuple):
+    """Some matches of one query: all of `matches`, or of a family's some of them, which are made when they are looked at."""
+
+    matches: Matches
+    family: Family | None = None
+    number: int = 0
+    rows: slice = slice(None)
+
+    def made(self) -> Matches:
+        """The matches, as the query gives them."""
+        if self.family is None:
+            return self.matches
+        layout = self.family.members[self.number].own.layout
+        own = self.matches[self.rows]
+        keys = own.keys.select(list(layout.keys)) if layout.keys and own.keys is not None else None
+        partitions = own.partitions if layout.keys else None
+        return dataclasses.replace(own, layout=layout, keys=keys, partitions=partitions, source=own.events.select(layout.events.names))
+
+
+class FilteredMember(Member):
+    """A query to which the events alone matter that its conditions name: of a batch it reads those, and a batch without any it does not see."""
+
+    def __init__(self, compiled: Compiled, schema: pa.Schema, **options: Any) -> None:
+        super().__init__(compiled, schema, forgets=True, **options)
+        alphabet = compiled.program.automaton.alphabet
+        self._relevant = functools.partial(having, alphabet=alphabet, tests=[(mask, 0) for mask in compiled.program.relevant_masks])
+        (self._reader,) = compiled.readers(self.state.texts)
+
+    def read(self, events: pa.Table, times: Array, positions: Array, letters: Array, *, now: int) -> DecidedMatches | None:
+        """The matches that events decide, None for none; positions: those that matches show, of each row; letters: without values."""
+        rows = np.flatnonzero(self._relevant(letters))
+        if not len(rows):
+            return None
+        said = letters[rows]
+        if self.compiled.valued:
+            said = self._reader.read(events.take(pa.array(rows)), positions=positions[rows], letters=said)
+        keys = self.compiled.keys
+        own = events.select(list(keys)).take(pa.array(rows)) if keys else None
+        arrived = (
+            self.partitions.arrive_in(None, len(rows)) if own is None else self.partitions.arrive(own, interleaved=self.state.interleaved)
+        )
+        return self.state.feed(said, times[rows], events, arrived, first=0, places=rows, shown=positions[rows], now=now)
+
+
+class FamilyMember(Member):
+    """A family over a stream: its events are those that may touch a query, once for each."""
+
+    def __init__(self, family: Family, schema: pa.Schema, **options: Any) -> None:
+        own = family.first.own.layout
+        number = pa.field(MEMBER, pa.int32())
+        layout = dataclasses.replace(own, events=own.events.append(number), keys=(*own.keys, MEMBER))
+        wide = pa.schema([*schema, *family.constants.schema, number])
+        super().__init__(family.compiled, wide, layout=layout, forgets=True, **options)
+        self.family = family
+        (self._reader,) = family.compiled.readers(self.state.texts)
+        read = {*self._reader.columns, *family.compiled.keys, *own.events.names}
+        self._columns = [name for name in schema.names if name in read]
+
+    def read_pairs(
+        self, events: pa.Table, times: Array, positions: Array, pairs: tuple[Array, Array], *, now: int
+    ) -> Iterator[DecidedMatches]:
+        """The matches that events decide, each to be made before the next; pairs: (row, query); positions: those that matches show, of each row."""
+        events = events.select(self._columns)
+        for start in range(0, len(pairs[0]), PAIRS_AT_ONCE):
+            rows, queries = (side[start : start + PAIRS_AT_ONCE] for side in pairs)
+            joined = self.family.joined(events, rows, queries)
+            arrived = self.partitions.arrive(joined)
+            shown = positions[rows]
+            letters = self._reader.read(joined, positions=shown)
+            yield self.state.feed(letters, times[rows], joined, arrived, first=0, shown=shown, now=now)
+
+    def forget_query(self, number: int) -> None:
+        """Forget the query of a number, and its state. O(keys)."""
+        live = self.partitions.live
+        self.forget(live[self.partitions.table(live)[MEMBER].to_numpy() == number])
+        self.family = self.family.without(number)
+
+    def named(self, error: LimitError) -> CepheidError:
+        """An error about a match with the name of its query, and not with the number that the family has for it."""
+        before, _, rest = error.fact.partition(f", {MEMBER} = ")
+        number, _, after = rest.partition(",")
+        error.fact = f"{before},{after}"
+        return error.of_query(self.family.members[int(number)].name)
+
+    def parts(self, matches: Matches) -> Iterator[tuple[str, QueryMatches]]:
+        """The matches of each query that has some."""
+        if not len(matches):
+            return
+        assert matches.partitions is not None
+        assert matches.keys is not None
+        owner = matches.keys[MEMBER].to_numpy()[matches.partitions]
+        order = np.argsort(owner, kind="stable")
+        # The marked events of all queries are many, and come in pieces: each query's few are quickly taken from those that some match shows.
+        together = compact(matches if (np.diff(owner) >= 0).all() else matches.take(order))
+        owner = owner[order]
+        firsts = np.flatnonzero(np.diff(owner, prepend=-1))
+        stops = np.append(firsts[1:], len(owner))
+        for number, first, stop in zip(owner[firsts].tolist(), firsts.tolist(), stops.tolist(), strict=True):
+            yield self.family.members[number].name, QueryMatches(together, self.family, number, slice(first, stop))
+
+
+@contextlib.contextmanager
+def of_query(name: str) -> Iterator[None]:
+    """A limit that a definition of a query passes is that query's."""
+    try:
+        yield
+    except LimitError as error:
+        raise error.of_query(name) from None
+
+
+class Members:
+    """The run states of several queries, by name.
+
+    source: the schema of the events. schema: the same in Arrow. max_bytes: of the matches of a definition. options: of a `Member`.
+    """
+
+    def __init__(self, source: EventSchema, schema: pa.Schema, *, max_bytes: int | None, **options: Any) -> None:
+        self._source, self._schema, self._max_bytes, self._options = source, schema, max_bytes, options
+        self.families: list[FamilyMember] = []
+        self.filtered: dict[str, FilteredMember] = {}
+        self.alone: dict[str, QueryMember | Layered] = {}
+        self._begun: dict[str, int] = {}  # of those alone: events of the stream before them
+        self._pooled = PooledReader((), source)
+        self._visited: list[Member | Layered] = []  # by the last batch
+
+    def add(self, families: Iterable[Family], alone: Mapping[str, Compiled], *, first: int = 0) -> None:
+        """Queries as families, and alone; first: how many events of the stream came before them."""
+        self.families += [FamilyMember(family, self._schema, **self._options) for family in families]
+        for name, compiled in alone.items():
+            if alone_for(compiled) is None:
+                self.filtered[name] = FilteredMember(compiled, self._schema, **self._options)
+            else:
+                self.alone[name] = member_of(compiled, self._schema, max_bytes=self._max_bytes, **self._options)
+                self._begun[name] = first
+        self._pool()
+
+    def join(self, queries: Mapping[str, Compiled], *, first: int) -> None:
+        """As `add`, each in a family that can grow, if it may be of one; the state of the others stays as it is.
+
+        O(queries of the families that grow).
+        """
+        families = []
+        for group in by_shape(General.of(name, compiled) for name, compiled in queries.items() if alone_for(compiled) is None):
+            left: Sequence[General] = group
+            for member in self.families:
+                if left and member.family.first.shape == group[0].shape:
+                    member.family, left = member.family.with_queries(left)
+            while left:
+                family, left = Family(()).with_queries(left)
+                families.append(family)
+        self.add(families, {name: compiled for name, compiled in queries.items() if alone_for(compiled) is not None}, first=first)
+
+    def leave(self, name: str) -> None:
+        """Forget a query, and its state. O(keys of its family)."""
+        self._begun.pop(name, None)
+        if self.alone.pop(name, None) is None:
+            member = next(member for member in self.families if name in member.family.names)
+            if len(member.family.live) == 1:
+                self.families.remove(member)
+            else:
+                member.forget_query(member.family.number_of(name))
+        self._visited = []
+        self._pool()
+
+    def _pool(self) -> None:
+        """Ask the conditions of all queries from now on."""
+        conditions = [condition for member in self.families for condition in member.family.shared]
+        # What a lag says depends on the keys of its query, which asks its conditions itself; and so does one that makes events.
+        others = [member.compiled for member in (*self.filtered.values(), *self.alone.values())]
+        asked = [alphabet for each in others if not (each.lags or each.layers) for alphabet in each.alphabets]
+        conditions += [condition for alphabet in asked for condition in alphabet.conditions]
+        self._pooled = PooledReader(conditions, self._source)
+
+    # ------------------------------------------------------------------------------------------------------------------- running
+
+    def read(
+        self, events: pa.Table, times: Array, positions: Callable[[tuple[str, ...]], Array], *, first: int, now: int
+    ) -> Iterator[tuple[FamilyMember | str, DecidedMatches]]:
+        """What events decide, each to be made before the next; name or family of each.
+
+        positions: those that the matches of queries with these keys show, of each row. first: place of the first event in the stream. now: the least
+        time that a later one may have.
+        """
+        words = self._pooled.read(events)
+        self._visited = list(self.alone.values())
+        for member in self.families:
+            pairs = member.family.touched(events, self._pooled, words)
+            if len(pairs[0]):
+                self._visited.append(member)
+                for found in member.read_pairs(events, times, positions(member.compiled.written), pairs, now=now):
+                    yield member, found
+        for name, single in self.filtered.items():
+            letters = self._pooled.letters(words, single.compiled.predicates, events.num_rows)
+            own_found = single.read(events, times, positions(single.compiled.written), letters, now=now)
+            if own_found is not None:
+                self._visited.append(single)
+                yield name, own_found
+        for name, own in self.alone.items():
+            place = first - self._begun[name]
+            if isinstance(own, Layered):
+                with of_query(name):
+                    found = own.read(events, times, first=place, now=now)
+                yield name, found
+                continue
+            pooled = () if own.compiled.lags else own.compiled.alphabets
+            each = [self._pooled.letters(words, alphabet, events.num_rows) for alphabet in pooled]
+            yield name, own.read(events, times, first=place, now=now, letters=each or None)
+
+    def advance(self, now: int | None) -> Iterator[tuple[str, DecidedMatches]]:
+        """What it decides that no event before `now` will come."""
+        for name, member in self.alone.items():
+            with of_query(name):
+                found = member.advance(now)
+            yield name, found
+
+    def undecided(self) -> Iterator[tuple[str, DecidedMatches]]:
+        """The matches that wait; nothing changes."""
+        return ((name, member.undecided()) for name, member in self.alone.items())
+
+    @property
+    def every(self) -> list[Member | Layered]:
+        """All of them."""
+        return [*self.families, *self.filtered.values(), *self.alone.values()]
+
+    def tidy(self, *, latest: int, events: int) -> None:
+        """As `Member.tidy`, of what the last batch touched."""
+        for member in self._visited:
+            member.tidy(latest=latest, events=events)
+
+    def look(self, *, latest: int, events: int) -> None:
+        """As `Member.look`, of all."""
+        for member in self.every:
+            member.look(latest=latest, events=events)
+
+    def expire(self, *, latest: int, events: int) -> None:
+        """As `Member.expire`, of all."""
+        for member in self.every:
+            member.expire(latest=latest, events=events)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the run states."""
+        return sum(member.family.nbytes for member in self.families) + sum(member.nbytes for member in self.every)
+
+    # ---------------------------------------------------------------------------------------------------------------- snapshots
+
+    def dump(self, *, latest: int) -> dict[str, Any]:
+        """The live state as sections."""
+        sections: dict[str, Any] = {}
+        for number, member in enumerate(self.every):
+            sections |= {f"{number}/{name}": content for name, content in member.dump(latest=latest).items()}
+        return sections
+
+    def load(self, sections: Mapping[str, Any], *, latest: int, events: int, null_keys: Callable[[str], int]) -> None:
+        """Go on, fresh, from what `dump` gave after so many events; null_keys: of those alone. Raises whatever nonsense in it raises."""
+        own: list[dict[str, Any]] = [{} for _ in self.every]
+        for section, content in sections.items():
+            number, slash, name = section.partition("/")
+            if slash:
+                own[int(number)][name] = content
+        for member in (*self.families, *self.filtered.values()):
+            member.load(own.pop(0), latest=latest)
+        for name, single in self.alone.items():
+            single.load_after(own.pop(0), latest=latest, events=events - self._begun[name], null_keys=null_keys(name))
