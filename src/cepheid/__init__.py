@@ -37,10 +37,12 @@ if TYPE_CHECKING:
     from cepheid.engine.run.batches import Batches
     from cepheid.engine.run.queries import ByName, QueriesRecognizer
     from cepheid.engine.run.recognizer import Recognizer
+    from cepheid.engine.run.rules import RefusedRule, RuleMatches, RulesRecognizer, RuleVersion
     from cepheid.language.builder import any_event, attr, event, param
     from cepheid.queries import Queries, queries
     from cepheid.query import Query, query
     from cepheid.reasons import EventsFound, Reason, Way, WhyNot, why_not
+    from cepheid.rules import Rules, rules
 
 __version__ = "0.2.0"
 
@@ -63,6 +65,11 @@ __all__ = [
     "QuerySyntaxError",
     "Reason",
     "Recognizer",
+    "RefusedRule",
+    "RuleMatches",
+    "RuleVersion",
+    "Rules",
+    "RulesRecognizer",
     "SchemaError",
     "SetupError",
     "SnapshotError",
@@ -75,6 +82,7 @@ __all__ = [
     "param",
     "queries",
     "query",
+    "rules",
     "why_not",
 ]
 
@@ -89,6 +97,11 @@ LOADED_LATER = {
     "Query": "query",
     "Reason": "reasons",
     "Recognizer": "engine.run.recognizer",
+    "RefusedRule": "engine.run.rules",
+    "RuleMatches": "engine.run.rules",
+    "RuleVersion": "engine.run.rules",
+    "Rules": "rules",
+    "RulesRecognizer": "engine.run.rules",
     "Way": "reasons",
     "WhyNot": "reasons",
     "any_event": "language.builder",
@@ -97,6 +110,7 @@ LOADED_LATER = {
     "param": "language.builder",
     "queries": "queries",
     "query": "query",
+    "rules": "rules",
     "why_not": "reasons",
 }
 """Where the names are that are loaded when they are first asked for: a command that shows its help needs none of them."""

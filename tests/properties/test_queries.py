@@ -5,57 +5,19 @@ Random queries, each with copies of other constants, which are a family; and pai
 
 from __future__ import annotations
 
-import itertools
-import random
-import re
-from typing import TYPE_CHECKING
-
 import pytest
 from enough import Enough
+from several import FRAGMENTS, several_queries
 
 import cepheid
 from cepheid.engine.plan import family
 from cepheid.engine.run import batches, member, members
-from cepheid.testing import generators
-from cepheid.testing.differential import matches_up_to, pieces, rows_of
-from cepheid.testing.generators import ABSENT, ENGINE, WAITING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
-
-FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "absence": ABSENT}
-COMPARED = re.compile(r"(?<=[<>=] )-?\d+\b(?!\s*(?:EVENTS|s\b|ms\b))")
+from cepheid.testing.differential import pieces, rows_of
 
 
 def of_types(warnings: tuple[str, ...]) -> tuple[str, ...]:
     """Without that about equal times, which only a query that runs alone over a table gives."""
     return tuple(warning for warning in warnings if "the same time" not in warning)
-
-
-def copies(rng: random.Random, text: str, count: int) -> list[str]:
-    """The query with other constants."""
-    return [text, *(COMPARED.sub(lambda _: str(rng.randint(-1, 4)), text) for _ in range(count))]
-
-
-def several_queries(fragment: str, seed: int) -> Iterator[tuple[dict[str, cepheid.Query], pa.Table, random.Random]]:
-    """Some queries, events, and randomness; without end."""
-    for number in itertools.count(1):
-        rng = random.Random(f"{seed}/{fragment}/{number}")
-        timed = number % 2 == 1
-        own = generators.dataclasses.replace(FRAGMENTS[fragment], unit="s" if timed else "")
-        texts = [
-            text for _ in range(rng.randint(1, 2)) for text in copies(rng, generators.random_query(rng, fragment=own), rng.randint(1, 4))
-        ]
-        events = generators.table(generators.random_stream(rng, most=12), timed=timed)
-        try:
-            named = {f"q{place}": cepheid.query(text) for place, text in enumerate(texts)}
-            if any(matches_up_to(500, query, events) is None for query in named.values()):
-                continue
-        except cepheid.BindError:  # a constant that does not fit where it came to stand
-            continue
-        yield named, events, rng
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)

@@ -199,6 +199,10 @@ class Members:
         self._visited = []
         self._pool()
 
+    def begun(self, name: str) -> int:
+        """How many events of the stream came before a query that is evaluated alone."""
+        return self._begun[name]
+
     def _pool(self) -> None:
         """Ask the conditions of all queries from now on."""
         conditions = [condition for member in self.families for condition in member.family.shared]

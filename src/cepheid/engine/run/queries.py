@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -77,42 +77,58 @@ class ByName(Mapping[str, Matches]):
         return f"<matches of {len(self)} {'query' if len(self) == 1 else 'queries'}: {counts or 'none'}>"
 
 
-class FoundByName:
+class FoundParts:
     """What a call decides, of all queries; `found`: name or family of each, to be made in this order."""
 
-    def __init__(self, nothing: Mapping[str, Matches], found: Iterator[tuple[FamilyMember | str, DecidedMatches]]) -> None:
-        self._nothing = nothing
+    def __init__(self, found: Iterator[tuple[FamilyMember | str, DecidedMatches]]) -> None:
         self._found = found
         self._after: list[Callable[[], None]] = []
 
-    def then(self, what: Callable[[], None]) -> FoundByName:
+    def then(self, what: Callable[[], None]) -> Self:
         """The same; `what` is done once all has been made."""
         self._after.append(what)
         return self
 
-    def all(self, allowance: Allowance) -> ByName:
-        """All of it, within one allowance."""
-        parts: dict[str, list[QueryMatches]] = {}
+    def parts(self, allowance: Allowance) -> Iterator[tuple[str, QueryMatches]]:
+        """The matches of each query that has some, query by query, within one allowance."""
         for owner, found in self._found:
             try:
                 matches = found.all(allowance)
             except LimitError as error:
                 raise error.of_query(owner) if isinstance(owner, str) else owner.named(error) from None
-            for name, part in _parts(owner, matches):
-                parts.setdefault(name, []).append(part)
+            yield from _parts(owner, matches)
         self._done()
-        return ByName(self._nothing, parts)
 
-    def pieces(self) -> Iterator[ByName]:
+    def _pieces(self) -> Iterator[list[tuple[str, QueryMatches]]]:
         """The same in pieces of bounded size."""
         for owner, found in self._found:
             for matches in found.pieces():
-                yield ByName(self._nothing, {name: [part] for name, part in _parts(owner, matches)})
+                yield list(_parts(owner, matches))
         self._done()
 
     def _done(self) -> None:
         for what in self._after:
             what()
+
+
+class FoundByName(FoundParts):
+    """What a call decides, by the names of the queries."""
+
+    def __init__(self, nothing: Mapping[str, Matches], found: Iterator[tuple[FamilyMember | str, DecidedMatches]]) -> None:
+        super().__init__(found)
+        self._nothing = nothing
+
+    def all(self, allowance: Allowance) -> ByName:
+        """All of it, within one allowance."""
+        parts: dict[str, list[QueryMatches]] = {}
+        for name, part in self.parts(allowance):
+            parts.setdefault(name, []).append(part)
+        return ByName(self._nothing, parts)
+
+    def pieces(self) -> Iterator[ByName]:
+        """The same in pieces of bounded size."""
+        for parts in self._pieces():
+            yield ByName(self._nothing, {name: [part] for name, part in parts})
 
 
 def _parts(owner: FamilyMember | str, matches: Matches) -> Iterator[tuple[str, QueryMatches]]:

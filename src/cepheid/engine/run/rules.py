@@ -1,0 +1,534 @@
+"""Rules that change while the stream runs: several queries, each of which begins and ends at its time.
+
+Comes in: rows of rules (`engine.plan.versions`), and batches of events, in turn. Goes out: the matches of each version. The events are cut at the
+times at which something begins or ends, so what is given depends on these times alone, and not on the batches. A version is a member of its own
+(`Members`), or joins the family of its shape; the state of the others stays as it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.engine.input.event_times import times_of
+from cepheid.engine.input.order import NEVER
+from cepheid.engine.input.rule_rows import row_of, rows_in
+from cepheid.engine.memory import container
+from cepheid.engine.output.marks import Ragged
+from cepheid.engine.output.matches import Matches, concatenate, python_value
+from cepheid.engine.output.origins import ROW
+from cepheid.engine.plan.family import Family, General
+from cepheid.engine.plan.numbered import NumberedQuery, shown
+from cepheid.engine.plan.versions import ALWAYS_WAS, Row, Version, versions_of
+from cepheid.engine.run.intake import Intake
+from cepheid.engine.run.member import IDLE_CHECK
+from cepheid.engine.run.members import Members, QueryMatches
+from cepheid.engine.run.queries import FoundParts
+from cepheid.errors import CepheidError, InputError, SnapshotError
+from cepheid.records import record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from cepheid.engine.memory.pools import Array
+    from cepheid.engine.output.matches import Layout
+    from cepheid.engine.output.origins import Streams
+    from cepheid.engine.plan.compiled import Compiled
+    from cepheid.engine.run.allowance import Allowance
+    from cepheid.engine.run.members import FamilyMember
+    from cepheid.engine.run.query_state import DecidedMatches
+    from cepheid.schema import EventSchema
+
+FORM = 1
+"""How the state of rules is written."""
+
+
+class RuleVersion(NamedTuple):
+    """A version of a rule: its name, and the time from which on it acts, as the time column has it; None: on all events."""
+
+    name: str
+    since: Any = None
+
+
+@record
+class RefusedRule:
+    """A row of a rule that does not act, and why; no other row is touched by that.
+
+    name: of the rule, as far as the row has one. since: from when on it should have acted, as it was given. error: what is wrong, with the way out.
+    late: whether it came after its time.
+    """
+
+    name: str | None
+    since: Any
+    error: CepheidError
+    late: bool = False
+
+    def __str__(self) -> str:
+        return f"the rule `{self.name}`: {self.error}"
+
+
+@record(slots=False)
+class Shape:
+    """How the matches of a version are shown. own: their layout. numbered: of the matches of the numbered query; None: they are as they are shown."""
+
+    own: Layout
+    numbered: Layout | None = None
+    streams: Streams | None = None
+
+    def together(self, parts: Sequence[QueryMatches], nulls: int) -> Matches:
+        """The matches, whose positions are the numbers of their events. O(marks)."""
+        matches = concatenate(self.numbered or self.own, [part.made() for part in parts], null_keys=nulls)
+        if self.numbered is None:
+            return matches
+        matches = shown(matches, layout=self.own, streams=self.streams)
+        marks = matches.marks
+        numbers = matches.known_origin.numbers_of(marks.rows)
+        return dataclasses.replace(matches, marks=Ragged(matches.offsets, numbers, matches.labels, marks.rows))
+
+
+class RuleMatches(Mapping[RuleVersion, Matches]):
+    """The matches of rules: an immutable mapping from `RuleVersion` to `Matches`; a plain tuple (name, since) is a key, too.
+
+    It has the versions that have begun and may still have matches. `found` has those alone that have some. Each version's matches are in the order of
+    the events that end them, and are put together when they are looked at. The positions of matches are the numbers of events, from 0: in the input
+    of `Rules.run`, or in the order in which a recognizer has read them; -1 where an EVENT definition has made the event.
+
+    refused: the rows that do not act, of `Rules.run`. shapes: of the versions. parts: the matches of those that have some. nulls: of each version the
+    events left out for a NULL in their key. waiting: what `undecided` gives.
+    """
+
+    def __init__(
+        self,
+        shapes: Mapping[RuleVersion, Shape],
+        parts: Mapping[RuleVersion, Sequence[QueryMatches]],
+        refused: tuple[RefusedRule, ...] = (),
+        nulls: Mapping[RuleVersion, int] | None = None,
+        waiting: RuleMatches | None = None,
+    ) -> None:
+        self._shapes, self._parts, self._nulls, self._waiting = shapes, parts, nulls or {}, waiting
+        self._made: dict[RuleVersion, Matches] = {}
+        self.refused = refused
+
+    @classmethod
+    def joined(
+        cls,
+        found: Iterable[RuleMatches],
+        *,
+        refused: tuple[RefusedRule, ...],
+        nulls: Mapping[RuleVersion, int],
+        waiting: RuleMatches | None,
+    ) -> RuleMatches:
+        """What several calls gave, one after the other."""
+        shapes: dict[RuleVersion, Shape] = {}
+        parts: dict[RuleVersion, list[QueryMatches]] = {}
+        for each in found:
+            shapes |= each._shapes  # noqa: SLF001 - its own
+            for version, own in each._parts.items():  # noqa: SLF001
+                parts.setdefault(version, []).extend(own)
+        return cls(shapes, parts, refused, nulls, waiting)
+
+    def __getitem__(self, version: RuleVersion) -> Matches:
+        made = self._made.get(version)
+        if made is None:
+            made = self._shapes[version].together(self._parts.get(version, ()), self._nulls.get(version, 0))
+            self._made[version] = made
+        return made
+
+    def __iter__(self) -> Iterator[RuleVersion]:
+        return iter(self._shapes)
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # As made: what a part is taken from belongs to the recognizer.
+        shapes = {version: Shape(shape.own) for version, shape in self._shapes.items()}
+        parts = {version: [QueryMatches(matches)] for version, matches in self.found.items()}
+        return RuleMatches, (shapes, parts, self.refused, self._nulls, self._waiting)
+
+    @property
+    def found(self) -> dict[RuleVersion, Matches]:
+        """The matches of those versions that have some: a dict. O(versions with matches)."""
+        return {version: self[version] for version in self._parts}
+
+    @property
+    def undecided(self) -> RuleMatches:
+        """The matches that are not decided: what NOT FOLLOWED BY forbids may still follow them. Of `Rules.run`; a recognizer has a method for it."""
+        return RuleMatches(self._shapes, {}) if self._waiting is None else self._waiting
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{version.name}: {len(self[version])}" for version in self._parts)
+        refused = f"; {len(self.refused)} refused" if self.refused else ""
+        return f"<matches of {len(self)} {'version' if len(self) == 1 else 'versions'} of rules: {counts or 'none'}{refused}>"
+
+
+class Acting:
+    """A version that has begun. public: what users know it by. own: its query. nulls: how many events it left out for a NULL in their key."""
+
+    def __init__(self, version: Version, public: RuleVersion, own: Compiled, streams: Streams | None) -> None:
+        self.version, self.public, self.own = version, public, own
+        self.numbered = NumberedQuery.of(own)
+        self.shape = Shape(own.layout, self.numbered.layout, streams)
+        self.nulls = 0
+
+    @property
+    def cut(self) -> int | None:
+        """Before when it reads events. A count has no beginning, so nothing of it goes on after its end."""
+        version = self.version
+        return version.until if version.cut is None and self.own.plan.count else version.cut
+
+    @property
+    def over(self) -> int | None:
+        """From when on no event matters to it; None: not known."""
+        until, horizon = self.version.until, self.own.horizon
+        ended = None if until is None or horizon is None else until + horizon + 1
+        return ended if self.cut is None else self.cut if ended is None else min(self.cut, ended)
+
+
+class RulesRecognizer(Intake[RuleMatches]):
+    """The run state of rules over one stream. Make one with `Rules.recognizer`.
+
+    It has the methods of `Recognizer`; they return `RuleMatches`. `change` takes further rows. source: the schema of the events. compiled: the query
+    of a row, raises CepheidError for a wrong one. numbered: whether events come with their numbers (`ROW`). streams: they are those of.
+    """
+
+    def __init__(
+        self,
+        source: EventSchema,
+        compiled: Callable[[Row], Compiled],
+        *,
+        lateness: object = None,
+        order: Sequence[str] = (),
+        null_keys: str = "drop",
+        variant: str | None = None,
+        max_bytes: int | None = None,
+        ahead: bool = False,
+        numbered: bool = False,
+        streams: Streams | None = None,
+    ) -> None:
+        if source.time_column is None:
+            raise InputError("rules act from a time on, and the events have no time column", help="name it with time=")
+        options: dict[str, Any] = {"variant": variant}
+        super().__init__(source, lateness=lateness, order=order, null_keys=null_keys, max_bytes=max_bytes, ahead=ahead, options=options)
+        self._compiled, self._numbered, self._streams = compiled, numbered, streams
+        self._time = source.time_column
+        own = pa.schema([field for field in self.schema if field.name != ROW]).append(pa.field(ROW, pa.int64()))
+        everything = dataclasses.replace(source, attributes={field.name: field.type for field in own})
+        self._members = Members(everything, own, max_bytes=max_bytes, group_nulls=self._group_nulls, **options)
+        self._rows: dict[str, dict[tuple[int, bool], Row | None]] = {}  # None: rows there contradict each other
+        self._queries: dict[tuple[str, int], Compiled] = {}  # of the versions that have not begun
+        self._waiting: dict[str, list[Version]] = {}  # of each rule, by their time
+        self._acting: dict[str, Acting] = {}  # by the name that the version has among the members
+        self._over_nulls: dict[tuple[str, int], int] = {}  # of versions that are over
+        self._told: dict[RuleVersion, Shape] = {}  # the versions that the call of now speaks of
+        self.refused: tuple[RefusedRule, ...] = ()
+        self._passed = NEVER  # everything before is decided
+        self._pushes = 0
+
+    # ------------------------------------------------------------------------------------------------------------------- rules
+
+    def change(self, rows: object) -> tuple[RefusedRule, ...]:
+        """Further rows of rules, from whose times on they act.
+
+        rows: as `cepheid.rules` takes them. Their times have to be to come: not before `known`. Rows that are known already change nothing, so all
+        rows of a table that grows can be given again and again.
+
+        Returns the rows that do not act, and why; so does `refused` until the next call. Raises InputError for what are no rows, and then nothing
+        changes. Costs the compilation of each, and O(queries of the families that grow) when they begin.
+        """
+        refused: list[RefusedRule] = []
+        changed = set()
+        with self._use.alone():
+            for given in rows_in(rows):
+                name, since = given.get("name"), given.get("from")
+
+                def refuse(error: CepheidError, *, late: bool = False) -> None:
+                    refused.append(RefusedRule(name, since, error, late))  # noqa: B023 - at once
+
+                try:
+                    row = row_of(given, self._source)
+                except CepheidError as error:
+                    refuse(error)
+                    continue
+                known = self._rows.setdefault(row.name, {})
+                if known.get(row.place) == row:
+                    continue
+                if self._passed > row.since:
+                    refuse(self._late(row.since), late=True)
+                    continue
+                try:
+                    compiled = None if row.text is None else self._compiled(row)
+                except CepheidError as error:
+                    refuse(error)
+                    continue
+                changed.add(row.name)
+                if row.place in known:
+                    refuse(self._contradiction(row))
+                    if known[row.place] is not None:
+                        refuse(self._contradiction(row))
+                    known[row.place] = None
+                    self._queries.pop((row.name, row.since), None)
+                    continue
+                known[row.place] = row
+                if compiled is not None:
+                    self._queries[row.name, row.since] = compiled
+            for rule in changed:
+                self._arrange(rule)
+            self.refused = tuple(refused)
+        return self.refused
+
+    def _contradiction(self, row: Row) -> CepheidError:
+        return InputError(
+            f"two rows say different things of it from {self.said(row.since)} on, so none of them acts",
+            help="give the one that is right again, with a later time",
+        )
+
+    def _late(self, time: int) -> CepheidError:
+        return InputError(
+            f"it came after its time {self.said(time)}: the events before {self.said(self._passed)} have been read",
+            help=f"give it again with a time from {self.said(self._passed)} on",
+        )
+
+    def _arrange(self, name: str) -> None:
+        """The versions of a rule, after its rows have changed."""
+        acting = {each.version.key: each for each in self._acting.values() if each.version.row.name == name}
+        self._waiting.pop(name, None)
+        for version in versions_of(self._rows[name]):
+            if version.key in acting:
+                acting[version.key].version = version
+            elif version.key in self._queries:
+                self._waiting.setdefault(name, []).append(version)
+
+    def said(self, time: int) -> Any:
+        """A time as the column has it."""
+        kind = self.schema.field(self._time).type
+        return (
+            None if time == ALWAYS_WAS else python_value(pa.array([time], pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)[0])
+        )
+
+    def public(self, version: Version) -> RuleVersion:
+        """What users know a version by."""
+        return RuleVersion(version.row.name, self.said(version.row.since))
+
+    @property
+    def versions(self) -> dict[RuleVersion, Any]:
+        """The versions that have not ended, and the time at which each will, None: not known."""
+        every = [*(each.version for each in self._acting.values()), *(each for waiting in self._waiting.values() for each in waiting)]
+        return {self.public(each): None if each.until is None else self.said(each.until) for each in every}
+
+    @property
+    def to_come(self) -> list[tuple[Version, Compiled]]:
+        """The versions that have not begun, with their queries."""
+        return [(version, self._queries[version.key]) for waiting in self._waiting.values() for version in waiting]
+
+    @property
+    def known(self) -> Any:
+        """The least time from which on a further row may act, as the time column has it; None: any."""
+        return None if self._passed == NEVER else self.said(self._passed)
+
+    @property
+    def null_keys(self) -> dict[RuleVersion, int]:
+        """For each version that has begun how many events it did not read, before its end, because of a NULL in its PARTITION BY key.
+
+        Those that are over are in it only where there were any.
+        """
+        over = {RuleVersion(name, self.said(since)): nulls for (name, since), nulls in self._over_nulls.items()}
+        return over | {each.public: each.nulls for each in self._acting.values()}
+
+    # ------------------------------------------------------------------------------------------------------------------- of an intake
+
+    def _found(self, events: pa.Table, times: Array) -> FoundRules:
+        first = self._events
+        self._told = {each.public: each.shape for each in self._acting.values()}
+        if events.num_rows:
+            self._latest = max(self._latest, int(times[-1]))
+            self._events += events.num_rows
+        if not self._numbered:
+            events = events.append_column(ROW, pa.array(np.arange(first, self._events)))
+        return FoundRules(self, self._steps(events, times, first)).then(self._tidy)
+
+    def _steps(self, events: pa.Table, times: Array, first: int) -> Iterator[tuple[FamilyMember | str, DecidedMatches]]:
+        """What events decide, from one time at which a version begins or ends to the next."""
+        start, count, now = 0, len(times), self._now
+        while True:
+            at = self._next()
+            stop = count if at is None else int(np.searchsorted(times, at))
+            if stop > start:
+                own = events.slice(start, stop - start)
+                self._count_nulls(own, times[start:stop])
+                numbers = own[ROW].to_numpy()
+                known = now if at is None else min(now, at)
+                yield from self._members.read(own, times[start:stop], lambda _: numbers, first=first + start, now=known)  # noqa: B023 - read at once
+                self._passed = int(times[stop - 1]) + 1
+                start = stop
+            if at is None or (start == count and now <= at):
+                break
+            yield from self._turn(at, first + start)
+        if not count:
+            yield from self._members.advance(now)
+        self._passed = max(self._passed, now)
+
+    def _next(self) -> int | None:
+        """The time at which a version begins, or at which one is over."""
+        begin = [waiting[0].row.since for waiting in self._waiting.values()]
+        over = [each.over for each in self._acting.values()]
+        return min([*begin, *(time for time in over if time is not None)], default=None)
+
+    def _turn(self, at: int, first: int) -> Iterator[tuple[FamilyMember | str, DecidedMatches]]:
+        """What ends at a time, and what begins; first: how many events came before."""
+        over = [name for name, each in self._acting.items() if each.over == at]
+        for name in over:
+            member = self._members.alone.get(name)
+            if member is not None:
+                yield name, member.advance(at)
+            self._members.leave(name)
+            gone = self._acting.pop(name)
+            if gone.nulls:
+                self._over_nulls[gone.version.key] = gone.nulls
+        begun = {}
+        for rule in [rule for rule, waiting in self._waiting.items() if waiting[0].row.since == at]:
+            version = self._waiting[rule].pop(0)
+            if not self._waiting[rule]:
+                del self._waiting[rule]
+            acting = Acting(version, self.public(version), self._queries.pop(version.key), self._streams)
+            name = f"{version.row.since} {rule}"
+            self._acting[name] = acting
+            self._told[acting.public] = acting.shape
+            begun[name] = acting.numbered
+        if begun:
+            self._members.join(begun, first=first)
+
+    def _count_nulls(self, events: pa.Table, times: Array) -> None:
+        if self._group_nulls:
+            return
+        missing = {}
+        for each in self._acting.values():
+            keys = each.own.written
+            if keys not in missing:
+                columns = [events[key].is_null() for key in keys if events[key].null_count]
+                some = columns[0] if columns else None
+                for column in columns[1:]:
+                    some = pc.or_(some, column)
+                missing[keys] = None if some is None else times[some.to_numpy()]
+            dropped, until = missing[keys], each.version.until
+            if dropped is not None:
+                each.nulls += len(dropped) if until is None else int(np.searchsorted(dropped, until))
+
+    def _undecided(self) -> FoundRules:
+        return FoundRules(self, self._members.undecided())
+
+    def _tidy(self) -> None:
+        self._pushes += 1
+        if self._pushes % IDLE_CHECK == 0:
+            self._members.look(latest=self._latest, events=self._events)
+        self._members.tidy(latest=self._latest, events=self._events)
+
+    def _expire(self) -> None:
+        self._members.expire(latest=self._latest, events=self._events)
+
+    @property
+    def _nbytes(self) -> int:
+        return self._members.nbytes
+
+    def together(self, parts: Iterable[tuple[str, QueryMatches]]) -> RuleMatches:
+        """Parts as they are shown: the matches that begin before the end of their version."""
+        found: dict[RuleVersion, list[QueryMatches]] = {}
+        for name, part in parts:
+            acting = self._acting[name]
+            until, kept = acting.version.until, part
+            if until is not None and not acting.own.plan.count:
+                matches = part.made()
+                begins = times_of(matches.events.select([self._time]).take(pa.array(matches.start_rows)), self._time)
+                rows = np.flatnonzero(begins < until)
+                if not len(rows):
+                    continue
+                kept = QueryMatches(matches.take(rows) if len(rows) < len(matches) else matches)
+            found.setdefault(acting.public, []).append(kept)
+        return RuleMatches(dict(self._told), found)
+
+    # ---------------------------------------------------------------------------------------------------------------- snapshots
+
+    def _fresh(self) -> RulesRecognizer:
+        nulls = "group" if self._group_nulls else "drop"
+        options: dict[str, Any] = {**self._options, "max_bytes": self._max_bytes, "ahead": self._ahead}
+        return RulesRecognizer(self._source, self._compiled, lateness=self._lateness, order=self._ties, null_keys=nulls, **options)
+
+    def _dump(self) -> tuple[dict[str, int], dict[str, Any]]:
+        rows = [
+            [row.name, row.text, row.arguments, row.since, row.until, row.ends]
+            for known in self._rows.values()
+            for row in known.values()
+            if row is not None
+        ]
+        acting = {name: [*each.version.key, each.nulls, each.own.fingerprint.hex()] for name, each in self._acting.items()}
+        families = [[None if each is None else each.name for each in member.family.queries] for member in self._members.families]
+        alone = {name: self._members.begun(name) for name in self._members.alone}
+        over = [[*key, nulls] for key, nulls in self._over_nulls.items()]
+        contradicting = [[name, *place] for name, known in self._rows.items() for place, row in known.items() if row is None]
+        said = {"rows": rows, "contradicting": contradicting, "acting": acting, "families": families, "alone": alone, "nulls": over}
+        sections = self._members.dump(latest=self._latest) | {"rules": json.dumps(said).encode()}
+        nulls = {f"null_keys {place}": member.null_keys for place, member in enumerate(self._members.alone.values())}
+        return {**nulls, "passed": self._passed}, sections
+
+    def _load(self, numbers: dict[str, Any], sections: dict[str, Any]) -> None:
+        said = json.loads(bytes(sections["rules"]))
+        self._passed = container.time_in(numbers, "passed")
+        for row in (Row(*each) for each in said["rows"]):
+            self._rows.setdefault(row.name, {})[row.place] = row
+        self._over_nulls = {(name, since): nulls for name, since, nulls in said["nulls"]}
+        for name, since, acts in said["contradicting"]:
+            self._rows.setdefault(name, {})[since, acts] = None
+        versions = {version.key: version for rows in self._rows.values() for version in versions_of(rows)}
+        for name, (rule, since, nulls, fingerprint) in said["acting"].items():
+            version = versions[rule, since]
+            acting = self._acting[name] = Acting(version, self.public(version), self._compiled(version.row), self._streams)
+            acting.nulls = nulls
+            if acting.own.fingerprint.hex() != fingerprint:
+                raise SnapshotError(f"the rule `{rule}` was compiled otherwise", help="start again, from the events of the longest window")
+        for key, version in versions.items():
+            if version.row.since >= self._passed:
+                self._queries[key] = self._compiled(version.row)
+        for name in self._rows:
+            self._arrange(name)
+        families = [
+            Family(tuple(None if name is None else General.of(name, self._acting[name].numbered) for name in names))
+            for names in said["families"]
+        ]
+        self._members.add(families, {})
+        for name, first in said["alone"].items():
+            self._members.add((), {name: self._acting[name].numbered}, first=first)
+        places = {name: place for place, name in enumerate(said["alone"])}
+        self._members.load(
+            sections,
+            latest=self._latest,
+            events=self._events,
+            null_keys=lambda name: container.number_in(numbers, f"null_keys {places[name]}"),
+        )
+
+    @property
+    def _meaning(self) -> bytes:
+        said = (FORM, self._source.type_column, self._source.stream, self._source.time_column)
+        return hashlib.sha256(repr(said).encode()).digest()
+
+
+class FoundRules(FoundParts):
+    """What a call decides, of all rules."""
+
+    def __init__(self, rules: RulesRecognizer, found: Iterator[tuple[FamilyMember | str, DecidedMatches]]) -> None:
+        super().__init__(found)
+        self._rules = rules
+
+    def all(self, allowance: Allowance) -> RuleMatches:
+        """All of it, within one allowance."""
+        return self._rules.together(self.parts(allowance))
+
+    def pieces(self) -> Iterator[RuleMatches]:
+        """The same in pieces of bounded size."""
+        return map(self._rules.together, self._pieces())
