@@ -65,12 +65,13 @@ def rules(given: Mapping[str, object] | Iterable[Mapping[str, object]] | object)
 
     Other columns are not read.
 
-    The meaning: a version that acts from f until u has those matches of its query, over the events from f on alone, that
-    begin before u: its strategy chooses before that. With "stop" it has those of the events from f on and before u, as far as they are decided at u. An event of the time u is the next
-    version's. COUNT(*) has no beginning, and always stops. The rows are a set: their order, and when each comes, change nothing. Rows that are equal
-    are one. A row that is wrong (`refused`), or that contradicts another one of the same rule and time, does not act, and the version before goes on.
+    The meaning: a version that acts from f until u has those matches of its query, over the events from f on alone, that begin before u; a strategy
+    chooses before that. With "stop" it has those of the events from f on and before u, as far as they are decided at u. An event of the time u is the
+    next version's. COUNT(*) has no beginning, and always stops. The rows are a set: their order, and when each comes, change nothing. Rows that are
+    equal are one. A row that is wrong, or that contradicts another one of the same rule and time, is refused, and the version before goes on.
 
-    Returns `Rules`. Raises InputError for what are no rows, and for a column whose name looks like one of these.
+    Returns `Rules`. Raises InputError for what are no rows, and for a column whose name looks like one of these; and for {name: query} as
+    `cepheid.query`, where rows are refused one by one, once the events are known.
     """
     if isinstance(given, Mapping):
         made = {name: each if isinstance(each, Query) else query(each) for name, each in given.items()}
@@ -153,7 +154,7 @@ class Rules:
             found = [each.all(allowance) for each in decided(recognizer, asked.pieces, until=until_then, progress=told)]
             found += [each.all(allowance) for each in decided(recognizer, (), until=END, progress=None) if at_end]
         left = None if at_end else recognizer.undecided()
-        return RuleMatches.joined(found, refused=refused, nulls=recognizer.null_keys, waiting=left)
+        return RuleMatches.joined(recognizer.source, found, refused=refused, nulls=recognizer.null_keys, waiting=left)
 
     def recognizer(
         self,
@@ -198,11 +199,15 @@ class Compiling:
 
     def __init__(self, schema: Any, *, ahead: bool, **where: str | None) -> None:
         self._schema, self._ahead, self._where = schema, ahead, where
+        self._parsed: dict[str, Query] = {}  # a thousand rules may have one text
 
     def __call__(self, row: Row) -> Compiled:
         """The query of a row; raises CepheidError where it is wrong."""
         assert row.text is not None
-        own = query(row.text, args=json.loads(row.arguments))
+        parsed = self._parsed.get(row.text)
+        if parsed is None:
+            parsed = self._parsed[row.text] = query(row.text)
+        own = Query(parsed.tree, row.text, json.loads(row.arguments))
         schema = own.schema(self._schema, **self._where)
         compiled = own.compiled(schema)
         check_shown(own.tree, schema)
@@ -247,7 +252,7 @@ def _by_definition(recognizer: RulesRecognizer, asked: CheckedArguments, refused
     parts = {public: [QueryMatches(matches)] for public, matches in found.items() if len(matches)}
     nulls = {public: matches.null_keys for public, matches in found.items()}
     shapes_left = shapes | {public: Shape(matches.layout) for public, matches in waiting.items()}
-    return RuleMatches(shapes, parts, refused, nulls, RuleMatches(shapes_left, left))
+    return RuleMatches(recognizer.source, shapes, parts, refused, nulls, RuleMatches(recognizer.source, shapes_left, left))
 
 
 def _begun(matches: Matches, version: Version, numbers: Array, *, layered: bool) -> Matches:

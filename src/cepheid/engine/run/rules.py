@@ -24,6 +24,7 @@ from cepheid.engine.memory import container
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, concatenate, python_value
 from cepheid.engine.output.origins import ROW
+from cepheid.engine.output.rule_table import check_fits, table_of, table_schema
 from cepheid.engine.plan.family import Family, General
 from cepheid.engine.plan.numbered import NumberedQuery, shown
 from cepheid.engine.plan.versions import ALWAYS_WAS, Row, Version, versions_of
@@ -100,25 +101,27 @@ class RuleMatches(Mapping[RuleVersion, Matches]):
     the events that end them, and are put together when they are looked at. The positions of matches are the numbers of events, from 0: in the input
     of `Rules.run`, or in the order in which a recognizer has read them; -1 where an EVENT definition has made the event.
 
-    refused: the rows that do not act, of `Rules.run`. shapes: of the versions. parts: the matches of those that have some. nulls: of each version the
-    events left out for a NULL in their key. waiting: what `undecided` gives.
+    refused: the rows that do not act, of `Rules.run`. source: the schema of the events, and its time column. shapes: of the versions. parts: the
+    matches of those with some. nulls: of each version the events left out for a NULL in their key. waiting: what `undecided` gives.
     """
 
     def __init__(
         self,
+        source: tuple[pa.Schema, str],
         shapes: Mapping[RuleVersion, Shape],
         parts: Mapping[RuleVersion, Sequence[QueryMatches]],
         refused: tuple[RefusedRule, ...] = (),
         nulls: Mapping[RuleVersion, int] | None = None,
         waiting: RuleMatches | None = None,
     ) -> None:
-        self._shapes, self._parts, self._nulls, self._waiting = shapes, parts, nulls or {}, waiting
+        self._source, self._shapes, self._parts, self._nulls, self._waiting = source, shapes, parts, nulls or {}, waiting
         self._made: dict[RuleVersion, Matches] = {}
         self.refused = refused
 
     @classmethod
     def joined(
         cls,
+        source: tuple[pa.Schema, str],
         found: Iterable[RuleMatches],
         *,
         refused: tuple[RefusedRule, ...],
@@ -132,7 +135,7 @@ class RuleMatches(Mapping[RuleVersion, Matches]):
             shapes |= each._shapes  # noqa: SLF001 - its own
             for version, own in each._parts.items():  # noqa: SLF001
                 parts.setdefault(version, []).extend(own)
-        return cls(shapes, parts, refused, nulls, waiting)
+        return cls(source, shapes, parts, refused, nulls, waiting)
 
     def __getitem__(self, version: RuleVersion) -> Matches:
         made = self._made.get(version)
@@ -151,20 +154,38 @@ class RuleMatches(Mapping[RuleVersion, Matches]):
         # As made: what a part is taken from belongs to the recognizer.
         shapes = {version: Shape(shape.own) for version, shape in self._shapes.items()}
         parts = {version: [QueryMatches(matches)] for version, matches in self.found.items()}
-        return RuleMatches, (shapes, parts, self.refused, self._nulls, self._waiting)
+        return RuleMatches, (self._source, shapes, parts, self.refused, self._nulls, self._waiting)
 
     @property
     def found(self) -> dict[RuleVersion, Matches]:
         """The matches of those versions that have some: a dict. O(versions with matches)."""
-        return {version: self[version] for version in self._parts}
+        return {version: self[version] for version in self._shapes if version in self._parts}
 
     @property
     def undecided(self) -> RuleMatches:
         """The matches that are not decided: what NOT FOLLOWED BY forbids may still follow them. Of `Rules.run`; a recognizer has a method for it."""
-        return RuleMatches(self._shapes, {}) if self._waiting is None else self._waiting
+        return RuleMatches(self._source, self._shapes, {}) if self._waiting is None else self._waiting
+
+    def to_arrow(self, *, keys: Sequence[str] = ()) -> pa.Table:
+        """All matches as one pyarrow.Table with one row per match, version by version; this is also what `cepheid.spark.on_rules` gives.
+
+        Its columns are `rule` (text), `since`, the attributes in `keys`, `start_time`, `end_time` (types of the events' columns), `events`
+        (map<string, list<struct>>: the events of each variable of SELECT), and `measures` (map<string, string>: each measure as text, lists as JSON;
+        COUNT(*) as `count` and `count_overflow`). One of the two maps is empty. keys: attributes that all versions have in PARTITION BY.
+
+        Raises SchemaError for unknown keys, and NotSupportedError, which names the rule, for one that lacks a key or shows events that its EVENT
+        definitions have made. Linear in the events that are shown.
+        """
+        schema = table_schema(*self._source, keys)
+        for version, matches in self.found.items():
+            try:
+                check_fits(matches.layout, schema, keys)
+            except CepheidError as error:
+                raise error.of_query(version.name) from None
+        return table_of(((*version, matches) for version, matches in self.found.items()), schema, keys)
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{version.name}: {len(self[version])}" for version in self._parts)
+        counts = ", ".join(f"{version.name}: {len(self[version])}" for version in self._shapes if version in self._parts)
         refused = f"; {len(self.refused)} refused" if self.refused else ""
         return f"<matches of {len(self)} {'version' if len(self) == 1 else 'versions'} of rules: {counts or 'none'}{refused}>"
 
@@ -244,7 +265,7 @@ class RulesRecognizer(Intake[RuleMatches]):
         changes. Costs the compilation of each, and O(queries of the families that grow) when they begin.
         """
         refused: list[RefusedRule] = []
-        changed = set()
+        changed: dict[str, None] = {}
         with self._use.alone():
             for given in rows_in(rows):
                 name, since = given.get("name"), given.get("from")
@@ -268,7 +289,7 @@ class RulesRecognizer(Intake[RuleMatches]):
                 except CepheidError as error:
                     refuse(error)
                     continue
-                changed.add(row.name)
+                changed[row.name] = None
                 if row.place in known:
                     refuse(self._contradiction(row))
                     if known[row.place] is not None:
@@ -322,6 +343,11 @@ class RulesRecognizer(Intake[RuleMatches]):
         """The versions that have not ended, and the time at which each will, None: not known."""
         every = [*(each.version for each in self._acting.values()), *(each for waiting in self._waiting.values() for each in waiting)]
         return {self.public(each): None if each.until is None else self.said(each.until) for each in every}
+
+    @property
+    def source(self) -> tuple[pa.Schema, str]:
+        """The schema of the events, and its time column."""
+        return self.schema, self._time
 
     @property
     def to_come(self) -> list[tuple[Version, Compiled]]:
@@ -451,7 +477,7 @@ class RulesRecognizer(Intake[RuleMatches]):
                     continue
                 kept = QueryMatches(matches.take(rows) if len(rows) < len(matches) else matches)
             found.setdefault(acting.public, []).append(kept)
-        return RuleMatches(dict(self._told), found)
+        return RuleMatches(self.source, dict(self._told), found)
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 
