@@ -46,6 +46,7 @@ ALLOWED: dict[str, set[str]] = {
     "arguments": MACHINE,
     "query": MACHINE | {"arguments"},
     "queries": MACHINE | {"arguments", "query"},
+    "rules": MACHINE | {"arguments", "query"},
     "reasons": MACHINE | {"succession", "testing.reference", "arguments", "query"},
     "testing": MACHINE | {"theory", "testing.reference", "succession", "arguments", "query", "cepheid"},
     "spark": MACHINE | {"query"},
@@ -53,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": MACHINE | {"query", "reasons", "spark", "viz", "testing.reference", "cepheid"},
     "play": MACHINE | {"query", "testing", "viz", "cli", "cepheid"},
     "notebook": MACHINE | {"arguments", "query", "play", "cepheid"},
-    "cepheid": MACHINE | {"query", "queries", "reasons"},
+    "cepheid": MACHINE | {"query", "queries", "reasons", "rules"},
 }
 
 ROOMS = ("memory", "letters", "output", "input", "evaluations", "plan", "run")

@@ -22,7 +22,7 @@ from cepheid.engine.input.rule_rows import rows_in
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.plan.numbered import with_row
-from cepheid.engine.plan.versions import ALWAYS_WAS
+from cepheid.engine.input.versions import ALWAYS_WAS
 from cepheid.engine.run import definition
 from cepheid.engine.run.allowance import Allowance, check_max_bytes
 from cepheid.engine.run.batch import ordered
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Matches
     from cepheid.engine.plan.compiled import Compiled
-    from cepheid.engine.plan.versions import Row, Version
+    from cepheid.engine.input.versions import Row, Version
     from cepheid.engine.run.rules import RefusedRule
     from cepheid.schema import EventSchema
 

@@ -1,6 +1,6 @@
 """Rules that change while the stream runs: several queries, each of which begins and ends at its time.
 
-Comes in: rows of rules (`engine.plan.versions`), and batches of events, in turn. Goes out: the matches of each version. The events are cut at the
+Comes in: rows of rules (`engine.input.versions`), and batches of events, in turn. Goes out: the matches of each version. The events are cut at the
 times at which something begins or ends, so what is given depends on these times alone, and not on the batches. A version is a member of its own
 (`Members`), or joins the family of its shape; the state of the others stays as it is.
 """
@@ -27,7 +27,7 @@ from cepheid.engine.output.origins import ROW
 from cepheid.engine.output.rule_table import check_fits, table_of, table_schema
 from cepheid.engine.plan.family import Family, General
 from cepheid.engine.plan.numbered import NumberedQuery, shown
-from cepheid.engine.plan.versions import ALWAYS_WAS, Row, Version, versions_of
+from cepheid.engine.input.versions import ALWAYS_WAS, Row, Version, versions_of
 from cepheid.engine.run.intake import Intake
 from cepheid.engine.run.member import IDLE_CHECK
 from cepheid.engine.run.members import Members, QueryMatches
