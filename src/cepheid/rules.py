@@ -19,10 +19,10 @@ from cepheid.engine.evaluations.progress import telling
 from cepheid.engine.input.columns import is_streams
 from cepheid.engine.input.event_times import times_of
 from cepheid.engine.input.rule_rows import rows_in
+from cepheid.engine.input.versions import ALWAYS_WAS
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.plan.numbered import with_row
-from cepheid.engine.input.versions import ALWAYS_WAS
 from cepheid.engine.run import definition
 from cepheid.engine.run.allowance import Allowance, check_max_bytes
 from cepheid.engine.run.batch import ordered
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from cepheid.arguments import CheckedArguments
+    from cepheid.engine.input.versions import Row, Version
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Matches
     from cepheid.engine.plan.compiled import Compiled
-    from cepheid.engine.input.versions import Row, Version
     from cepheid.engine.run.rules import RefusedRule
     from cepheid.schema import EventSchema
 

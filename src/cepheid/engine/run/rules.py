@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from cepheid.engine.input.event_times import times_of
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.rule_rows import row_of, rows_in
+from cepheid.engine.input.versions import ALWAYS_WAS, Row, Version, versions_of
 from cepheid.engine.memory import container
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, concatenate, python_value
@@ -27,7 +28,6 @@ from cepheid.engine.output.origins import ROW
 from cepheid.engine.output.rule_table import check_fits, table_of, table_schema
 from cepheid.engine.plan.family import Family, General
 from cepheid.engine.plan.numbered import NumberedQuery, shown
-from cepheid.engine.input.versions import ALWAYS_WAS, Row, Version, versions_of
 from cepheid.engine.run.intake import Intake
 from cepheid.engine.run.member import IDLE_CHECK
 from cepheid.engine.run.members import Members, QueryMatches
