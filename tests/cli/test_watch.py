@@ -155,6 +155,23 @@ def test_attributes_decide_between_events_of_equal_time() -> None:
     assert [match["a"][0]["m"] for match in found(query, text(lines), order=("n", "m"), lateness="3")] == [3, 1, 2]
 
 
+def test_events_of_equal_time_that_nothing_orders_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """As `run` says it, also where the two come one after the other."""
+    lines = [
+        '{"type": "A", "ts": 1, "k": 1}',
+        '{"type": "A", "ts": 2, "k": 1}',
+        '{"type": "B", "ts": 2, "k": 1}',
+        '{"type": "B", "ts": 2, "k": 2}',
+    ]
+    query = "SELECT * WHERE A ; B PARTITION BY k WITHIN 5"
+    for settings, told in (({}, True), ({"lateness": "1"}, True), ({"lateness": "1", "order": ("type",)}, False)):
+        assert len(found(query, *([text([line]) for line in lines]), **settings)) == 2
+        note = "note: events that can be in one match have the same time, such as 2: the order of the rows decides, unless order= (--order)"
+        assert (note in capsys.readouterr().err) == told
+    found(query, text([lines[0], lines[1], lines[3]]))
+    assert "same time" not in capsys.readouterr().err, "they are in two partitions"
+
+
 def test_the_order_is_that_of_a_run(tmp_path: Path) -> None:
     random_ = random.Random(8)
     events = [{"type": random_.choice("AB"), "ts": number // 5, "n": random_.randrange(3), "id": number} for number in range(60)]
@@ -445,7 +462,7 @@ def test_a_pipe() -> None:
         process.stdin.write(LINES[3].encode())
         process.stdin.close()
         assert json.loads(process.stdout.readline())["sensor"] == 1, "a last line needs no end"
-        assert process.stderr.read().startswith(b"2 matches in 4 events (")
+        assert process.stderr.read().splitlines()[-1].startswith(b"2 matches in 4 events (")
     assert process.returncode == 0
 
 

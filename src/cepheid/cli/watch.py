@@ -26,6 +26,7 @@ from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.order import NEVER, ReorderBuffer, check_ties
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import python_value
+from cepheid.engine.run.equal_times import EqualTimes
 from cepheid.engine.run.intake import nanoseconds_of, steps_of
 from cepheid.engine.run.recognizer import Recognizer
 from cepheid.errors import CepheidError, InputError, SchemaError, counted, did_you_mean
@@ -196,6 +197,7 @@ class Run:
     order: ReorderBuffer | None
     types: NamedTypes
     out: TextIO
+    ties: EqualTimes | None = None
     events: int = 0
     matches: int = 0
     late: int = 0
@@ -211,7 +213,9 @@ class Run:
         compiled = query.compiled(source)
         types = NamedTypes(compiled.plan, compiled.programs, group_nulls=settings.null_keys == "group")
         # Interleaved: matches come in the order of the events that end them, however many one batch has.
-        recognizer = Recognizer(compiled, null_keys=settings.null_keys, interleaved=True, types=types)
+        # Of definitions nobody says it.
+        ties = None if settings.order or compiled.layers else EqualTimes(compiled)
+        recognizer = Recognizer(compiled, null_keys=settings.null_keys, interleaved=True, types=types, ties=ties)
         order = None
         if settings.lateness is not None:
             lateness: Any = int(settings.lateness) if settings.lateness.isdecimal() else settings.lateness
@@ -227,7 +231,7 @@ class Run:
                 f"--clock needs times with an offset, and `{source.time_column}` is {source.time_type}",
                 help="the clock is compared with them: write 2026-01-31T12:00:00Z, or with +01:00",
             )
-        return cls(attributes, source, recognizer, order, types, out, unseen=set(attributes.kinds))
+        return cls(attributes, source, recognizer, order, types, out, ties=ties, unseen=set(attributes.kinds))
 
     def read(self, table: pa.Table, lines: list[lined.Line]) -> None:
         """Read events. Without lateness, raises InputError for the first that is earlier than the one before it, once those before are read."""
@@ -319,6 +323,7 @@ class Run:
         unseen = sorted(self.unseen) if self.events else []
         told = [": ".join([f"no event has the attribute `{name}`", *did_you_mean(name, self.seen)]) for name in unseen]
         told += dropped(self.recognizer.null_keys)
+        told += () if self.ties is None else self.ties.warnings
         if self.late:
             told.append(f"{counted(self.late, 'event')} came too late and {'is' if self.late == 1 else 'are'} left out{self._enough()}")
         if not complete:
