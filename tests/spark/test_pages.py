@@ -15,7 +15,7 @@ from paged import Paged, Pages
 from test_parts import QUERIES, events_of
 
 import cepheid
-from cepheid.errors import SnapshotError
+from cepheid.errors import LimitError, SnapshotError
 from cepheid.spark.tasks import pages
 from cepheid.spark.tasks.buckets import Bucket
 from cepheid.spark.tasks.deadlines import Deadlines
@@ -192,6 +192,18 @@ def test_what_is_too_long_for_one_value_stays_in_pages(monkeypatch):
         assert bucket.pages.on is not turned
 
 
+def test_a_page_that_is_too_long_is_an_error(monkeypatch):
+    """One key may have most of a bucket: more buckets do not help, as they do where the state of one is too long."""
+    bucket, data = bucket_of(range(200))
+    monkeypatch.setattr(pages, "PAGE_LIMIT", max(map(len, data.pages.values())))
+    bucket = Paged(bucket.unit).load(data)
+    visit(bucket, "A", 5, [1] * 500, watermark=3)
+    with pytest.raises(
+        LimitError, match=rf"has \d+ bytes, and the limit is {pages.PAGE_LIMIT} \(PAGE_LIMIT\)\nhelp: one key has most of it"
+    ):
+        visit(bucket, "A", 6, [], watermark=7), bucket.dump()
+
+
 @pytest.mark.parametrize("make", [Bucket, Paged])
 def test_positions_wait_for_nothing_when_all_is_idle(make):
     """The number of events of each key stays for ever, so there is no time at which all is forgotten."""
@@ -263,9 +275,10 @@ def test_a_queue_of_deadlines(cases, seed):
             wanted = [(deadline, page) for deadline, page in wanted if deadline >= now]
             enough.seen["runs"] += bool(store.pages)
             if chance.random() < 0.5:
-                sections, looked = queue.dump(), queue.looked
+                sections, looked, size = queue.dump(), queue.looked, queue.size
                 queue = Deadlines(store)
-                queue.load(sections, looked)
+                queue.load(sections, looked, size)
+            assert queue.size == sum(map(len, store.pages.values()))
         assert all(number < 0 for number in store.pages)
         assert queue.take(1 << 60).tolist() == sorted({page for _, page in wanted})
         assert not store.pages
@@ -322,6 +335,19 @@ def test_a_visit_reads_the_pages_whose_time_has_passed(monkeypatch):
         data = bucket.dump()
     assert found == 200
     assert bucket.empty
+
+
+def test_the_size_has_the_deadlines_too():
+    bucket, data = unanswered(range(2_000))
+    assert min(data.pages) < 0, "there are runs"
+    assert bucket.size == sum(map(len, data.pages.values()))
+    bucket, found = Paged(bucket.unit).load(data), 0
+    assert bucket.size == sum(map(len, data.pages.values()))
+    while found < 1_000:
+        step = came(bucket, "A", 0, [], watermark=3602 + found)
+        found += step.counts["matches"]
+    data = bucket.dump()
+    assert bucket.size == sum(map(len, data.pages.values()))
 
 
 def test_what_waits_when_all_is_idle_is_given():

@@ -349,8 +349,8 @@ class Bucket:
 
     @property
     def size(self) -> int:
-        """Bytes of its pages."""
-        return self.pages.size if self.pages is not None and self.pages.on else 0
+        """Bytes of its pages, and of when these are to be looked at."""
+        return self.pages.size + self.pages.due.size if self.pages is not None and self.pages.on else 0
 
     def _conformed(self, events: pa.Table) -> pa.Table:
         """Events that waited, with the columns that travel now: what is new among these only late events show, which they will not be."""

@@ -40,11 +40,12 @@ _CHECKSUM = struct.Struct("<I")
 
 
 class Deadlines:
-    """The queue. store: of the pages. looked: all entries before this time have been given."""
+    """The queue. store: of the pages. looked: all entries before this time have been given. size: bytes of the runs."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.looked = NEVER
+        self.size = 0
         self._soon: Array = np.zeros((2, 0), np.int64)  # deadlines, ascending, and pages
         self._runs: Array = np.zeros((2, 0), np.int64)  # least deadlines, ascending, and numbers
 
@@ -84,7 +85,9 @@ class Deadlines:
             run, self._soon = self._soon[:, -size:], self._soon[:, :-size]
             number = int(self._runs[1].max(initial=-1)) + 1
             number = number if number < MOST_PAGES else int(np.setdiff1d(np.arange(len(self._runs[1]) + 1), self._runs[1])[0])
-            self.store.put(-1 - number, _packed(run))
+            data = _packed(run)
+            self.store.put(-1 - number, data)
+            self.size += len(data)
             runs = np.column_stack([self._runs, [run[0, 0], number]])
             self._runs = runs[:, np.argsort(runs[0], kind="stable")]
 
@@ -98,11 +101,12 @@ class Deadlines:
             if run[0, :1].tolist() != [least]:
                 raise ValueError("deadlines of pages are those of others")
         self.store.remove(-1 - number)
+        self.size = max(0, self.size - len(data))  # an older state does not say it
         return run
 
     def clear(self) -> None:
         """Forget all of it; the store is cleared by others."""
-        self.looked = NEVER
+        self.looked, self.size = NEVER, 0
         self._soon, self._runs = self._soon[:, :0], self._runs[:, :0]
 
     # ------------------------------------------------------------------------------------------------------------------- as bytes
@@ -111,9 +115,9 @@ class Deadlines:
         """The sections of the bucket's state."""
         return {SOON: _steps(self._soon), RUNS: _steps(self._runs)}
 
-    def load(self, sections: Mapping[str, Any], looked: int) -> None:
+    def load(self, sections: Mapping[str, Any], looked: int, size: int) -> None:
         """Go on, fresh, from what `dump` gave; raises KeyError or ValueError where that cannot be."""
-        self.looked = looked
+        self.looked, self.size = looked, size
         self._soon, self._runs = (_times(numbers(sections, name).reshape(2, -1)) for name in (SOON, RUNS))
         demand(len(np.unique(self._runs[1])) == self._runs.shape[1])
 

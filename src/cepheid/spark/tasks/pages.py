@@ -28,6 +28,7 @@ from cepheid.engine.input.payload import decoded
 from cepheid.engine.letters.values import decimal_halves, one_chunk
 from cepheid.engine.memory import container
 from cepheid.engine.run.parts import TEXTS, header, obstacle
+from cepheid.errors import LimitError
 from cepheid.spark.tasks.deadlines import MOST_PAGES, Deadlines
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ eighth of it up to which it turns to pages."""
 
 MOST_WHOLE = 1 << 28
 """Most bytes of pages that are put together to one value again, which is shorter than they are: far fewer than one value may have."""
+
+PAGE_LIMIT = 1 << 30
+"""Most bytes of a page: Spark keeps it as one value, and cannot hold 2**31 bytes in one."""
 
 SWEPT = 64
 """Pages that the hand looks at in a visit at most, beside twice those that are touched."""
@@ -181,7 +185,7 @@ class Pages:
         self.hand, self.swept = (self.hand + due) % self.count, max(self.swept + due * horizon // self.count, now - horizon)
 
     def write(self, *, latest: int) -> None:
-        """Write the pages that were fetched, with what `part` has by now; it is used up."""
+        """Write the pages that were fetched, with what `part` has by now; it is used up. Raises LimitError past PAGE_LIMIT."""
         if not self.read:
             return
         sections = self.part.dump(latest=latest)
@@ -192,6 +196,14 @@ class Pages:
     def _cut(self, sections: Mapping[str, Any], *, latest: int) -> None:
         gone = {number for number, page in self._fetched.items() if page is not None}
         for number, page in self.form.cut(sections, lambda keys: page_of(key_hashes(keys), self.count), latest=latest, told=self._told):
+            if len(page) > PAGE_LIMIT:
+                raise LimitError(
+                    f"the state of a few keys, a page of a bucket, has {len(page)} bytes, and the limit is {PAGE_LIMIT} (PAGE_LIMIT)",
+                    help=(
+                        "one key has most of it: divide it by a further key in PARTITION BY, in a new checkpoint",
+                        "or make the window or the lateness smaller: then less is kept",
+                    ),
+                )
             self.store.put(number, page)
             self.size += len(page)
             gone.discard(number)
@@ -259,7 +271,7 @@ class Pages:
         numbers = {name: getattr(self, name) for name in ("count", "keys", "size", "hand", "swept", "regret")}
         if not self.form.waits:
             return numbers, self._common
-        return numbers | {"looked": self.due.looked}, self._common | self.due.dump()
+        return numbers | {"looked": self.due.looked, "runs": self.due.size}, self._common | self.due.dump()
 
     def load(self, numbers: Mapping[str, Any], sections: Mapping[str, Any]) -> None:
         """Go on, fresh, from what `dump` gave; raises KeyError or ValueError where that cannot be."""
@@ -270,7 +282,7 @@ class Pages:
         self.swept = container.time_in(numbers, "swept")
         self._common = {name: sections[name] for name in self.form.common}
         if self.form.waits:
-            self.due.load(sections, container.time_in(numbers, "looked"))
+            self.due.load(sections, container.time_in(numbers, "looked"), container.number_in({"runs": 0} | dict(numbers), "runs"))
 
 
 def _texts(sections: Mapping[str, Any]) -> int:
