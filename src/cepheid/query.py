@@ -405,6 +405,7 @@ class Query:
         late: bool = False,
         buckets: int | None = None,
         max_bytes: int | None = None,
+        match_id: str | None = None,
     ) -> Recognition:
         """A function from a Spark DataFrame of events to one of matches, for `DataFrame.transform`.
 
@@ -433,6 +434,7 @@ class Query:
             undecided=undecided,
             since=since,
             max_bytes=max_bytes,
+            match_id=match_id,
         )
 
     # ---------------------------------------------------------------------------------------------------------------- showing

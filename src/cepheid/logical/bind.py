@@ -7,13 +7,14 @@ The input is a `syntax.Query` and an `EventSchema`, the output a `QueryPlan` or 
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from cepheid.errors import BindError, quoted
-from cepheid.language import syntax
+from cepheid.language import syntax, to_text
 from cepheid.language.hints import path_key
 from cepheid.language.limits import MAX_COUNT, check_size
 from cepheid.language.syntax import Consumption, Strategy, TimeModel
@@ -21,6 +22,7 @@ from cepheid.logical import measures, parameters, plan
 from cepheid.logical.absence import take_out
 from cepheid.logical.adjacency import beside_made_events
 from cepheid.logical.beginnings import begins_earlier
+from cepheid.logical.canonical import canonical_text
 from cepheid.logical.context import Context, suggestion
 from cepheid.logical.definitions import bind_definitions, check_keys, types_in
 from cepheid.logical.growing import grows
@@ -120,7 +122,17 @@ def bind(
         ),
         strategy_span=query.place("strategy"),
         definitions=definitions,
+        said=_said(query, context.args),
     )
+
+
+def _said(query: syntax.Query, args: Mapping[str, object]) -> str:
+    """See `QueryPlan.said`."""
+    values = [(name, str(value) if isinstance(value, dt.timedelta) else value) for name, value in sorted(args.items())]
+    try:
+        return f"{to_text(query)}\n{canonical_text(values)}"
+    except TypeError:  # a value that no parameter can have, of a partial plan
+        return ""
 
 
 def _named(node: syntax.Node, operator: str = "") -> Iterator[tuple[str, str]]:

@@ -569,6 +569,7 @@ class QueryPlan:
     derived_keys: attributes of which equalities say that all events of a match have one, not NULL: they partition the stream further. Positions in
     the result stay those in the partition of partition_by, and events with a NULL in them match nothing, without being counted.
     definitions: of the events that it reads beside those of the schema's stream, in the order in which they are made.
+    said: the query and its arguments as text that is the same however it is written (spaces, comments, cases of words).
     """
 
     pattern: Pattern
@@ -588,6 +589,7 @@ class QueryPlan:
     strategy_span: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
     derived_keys: tuple[str, ...] = ()
     definitions: tuple[EventDefinition, ...] = ()
+    said: str = dataclasses.field(default="", compare=False, repr=False, kw_only=True)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -234,6 +234,8 @@ class Plan:
             columns += [(name, spark_types.LongType()) for name in POSITION_COLUMNS]
         columns += self._measure_columns()
         columns += [(variable, spark_types.ArrayType(spark_types.StructType(event))) for variable in layout.variables]
+        if self.options.match_id is not None:
+            columns.insert(0, (self.options.match_id, spark_types.StringType()))
         return spark_types.StructType([spark_types.StructField(name, kind) for name, kind in columns])
 
     def _measure_columns(self) -> list[tuple[str, spark_types.DataType]]:
@@ -276,6 +278,7 @@ class Plan:
             if self.values_travel
             else (),
             reads=tuple((name, self.payload_column(name)) for name in self.read_behind),
+            match_id=self.options.match_id,
         )
 
     @property
@@ -301,12 +304,13 @@ class Plan:
         return self.compiled.read_for_values if self.values_shown and not self.compiled.lags else self.compiled.read_in_order
 
     def needed(self) -> tuple[str, ...]:
-        """The attributes that the output needs: those shown or read by measures and HAVING, the keys and the time."""
+        """The attributes that the output needs: those shown or read by measures and HAVING, the keys and the time; for identities all keys."""
         if self.compiled.layers:
             return ()
         layout = self.compiled.layout
         measured = sorted(attributes_of(self.compiled.plan.computed, layout.time))
-        return tuple(dict.fromkeys([*self.shown, *measured, *layout.keys, layout.time or ""]))
+        told = layout.derived if self.options.match_id is not None else ()
+        return tuple(dict.fromkeys([*self.shown, *measured, *layout.keys, layout.time or "", *told]))
 
     def payload_column(self, name: str) -> str:
         """The column of the prepared frame that holds an attribute: that of the key or time, where it has the same values: nothing travels twice."""

@@ -38,3 +38,4 @@ class Options:
     undecided: bool
     since: object
     max_bytes: int | None
+    match_id: str | None

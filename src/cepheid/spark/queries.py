@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Observation
 from pyspark.sql import types as spark_types
@@ -119,7 +119,7 @@ class QueryPlans:
         if delayed:
             return self._decided(prepared), observation
         lead = self._lead()
-        packed = [plan.task().plain | {"sliced": lead.sliced} for plan in self.plans]
+        packed = [task | {"sliced": lead.sliced} for task in self._tasks()]
         output = self.output()
         work = functools.partial(run_tasks, packed, self.letters, self.names or (), arrow_bytes(output))
         return map_in_arrow(lead.distributed(prepared), work, output), observation
@@ -153,7 +153,7 @@ class QueryPlans:
             spark_types.StructField(name, spark_types.IntegerType()) for name in letter_columns(self.plans) if name not in prepared.columns
         ]
         return Unit(
-            tasks=tuple(plan.task().plain for plan in self.plans),
+            tasks=tuple(self._tasks()),
             letters=self.letters,
             ties=self.first.tie_names,
             queries=self.names,
@@ -164,6 +164,10 @@ class QueryPlans:
             null_keys=self.first.options.null_keys,
             page_keys=unit.FORCED,
         )
+
+    def _tasks(self) -> list[dict[str, Any]]:
+        """What the tasks have to know of each query."""
+        return [plan.task().plain | {"name": name} for plan, name in zip(self.plans, self.names or [None], strict=True)]
 
     def _lead(self) -> Plan:
         """The plan by which events are distributed: slices must be long enough for the longest window, and right for every query."""

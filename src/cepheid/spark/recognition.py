@@ -52,6 +52,7 @@ def on(
     late: bool = False,
     buckets: int | None = None,
     max_bytes: int | None = None,
+    match_id: str | None = None,
 ) -> Recognition:
     """A function for `DataFrame.transform` that returns one row per match of the query, from a batch or a streaming DataFrame.
 
@@ -81,7 +82,9 @@ def on(
     What the output has. positions: also give each match its `start_position` and `end_position` and each event its `$index`, counted over the events
     of the key; then no events are left out before the shuffle. columns: the attributes that the events of the output have (default: all). undecided:
     for a DataFrame: also give the matches that a NOT FOLLOWED BY may still veto after `until`, marked in the column `undecided` (bool). late: for
-    streams: also give the events that came too late (see `split`).
+    streams: also give the events that came too late (see `split`). match_id: the name of a column with the identity of each match, 32 hexadecimal
+    digits: the same for a match in batch and in a stream, after restarts, and from `Matches.to_arrow(match_id=..)`, so that who reads an output in
+    which matches may be repeated can drop the repeats. It is made of the row: another choice of columns= makes other identities.
 
     What it may take. buckets: the number of tasks of the shuffle (default: Spark's); on a stream the number of state values among which the keys are
     distributed (default: 4 per shuffle partition). max_bytes: for streams: how many bytes the matches of one bucket of keys in one micro-batch may
@@ -115,6 +118,7 @@ def on(
         undecided=undecided,
         since=since,
         max_bytes=_checked_bytes(max_bytes),
+        match_id=match_id,
     )
     _check(options)
     return Recognition(*named(query), options)
@@ -127,6 +131,10 @@ def _check(options: Options) -> None:
     check_choice("bad_time", options.bad_time, ("error", "drop"))
     if not isinstance(options.type, str | Column | None):
         raise InputError(f"type= cannot be {options.type!r}", help="name a column, or give a Column that computes the type")
+    if options.match_id is not None and not _is_name(options.match_id):
+        raise InputError(
+            f"match_id={options.match_id!r} is no name of a column", help='give one, like match_id="match_id", or leave it out'
+        )
     if options.columns == ():
         raise InputError("columns= names no attribute", help="name at least one, or leave it out to have all")
     if options.buckets is not None and not _is_number_of_tasks(options.buckets):
@@ -141,6 +149,10 @@ def _checked_bytes(value: object) -> int | None:
             help="give at most that many, and more buckets= in a new checkpoint",
         )
     return found
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def _is_number_of_tasks(value: object) -> bool:

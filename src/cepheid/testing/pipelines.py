@@ -51,6 +51,7 @@ def assert_same(
     type: str | None = None,  # noqa: A002 - public word
     order: str | Sequence[str] = (),
     lateness: dt.timedelta | str | None = None,
+    match_id: str | None = None,
     spark: SparkSession | None = None,
     seed: int = 0,
 ) -> None:
@@ -58,8 +59,9 @@ def assert_same(
 
     query: a query or its text. table: its events: anything that `Query.run` takes. time: their time column, a timestamp (one without zone is read as
     UTC). type, order: as for `Query.run`; events of one key and equal time need an order, for Spark reads them in any. lateness: how late events of
-    the stream come, at random (default: a tenth of the time from first to last, a second at least). seed: of this disorder. spark: the session
-    (default: the active one, else `cepheid.spark.local_session`, which then stays).
+    the stream come, at random (default: a tenth of the time from first to last, a second at least). match_id: a name for the column of the
+    matches' identities, which are then compared too. seed: of this disorder. spark: the session (default: the active one, else
+    `cepheid.spark.local_session`, which then stays).
 
     The events count as complete: absences are decided. Raises AssertionError with the first differences, SchemaError for a time column that a stream
     cannot have, InputError for a table without events, and as `Query.run` and `cepheid.spark.on` for what a way does not take. Three runs, of
@@ -77,9 +79,19 @@ def assert_same(
     columns = columns_of("order", order)
     session = _session() if spark is None else spark
     found = {
-        EMBEDDED: asked.run(events, time=time, type=type, order=columns, sort=True, until="end").to_arrow(events=True),
-        BATCH: _batch(session, asked, events, time=time, type=type, order=columns, seed=seed),
-        STREAM: _stream(session, asked, events, time=time, type=type, order=columns, seed=seed, lateness=_lateness(events[time], lateness)),
+        EMBEDDED: asked.run(events, time=time, type=type, order=columns, sort=True, until="end").to_arrow(events=True, match_id=match_id),
+        BATCH: _batch(session, asked, events, time=time, type=type, order=columns, match_id=match_id, seed=seed),
+        STREAM: _stream(
+            session,
+            asked,
+            events,
+            time=time,
+            type=type,
+            order=columns,
+            match_id=match_id,
+            seed=seed,
+            lateness=_lateness(events[time], lateness),
+        ),
     }
     differences = compared(found)
     if differences:
@@ -169,6 +181,7 @@ def _batch(
     time: str,
     type: str | None,  # noqa: A002
     order: Sequence[str],
+    match_id: str | None,
     seed: int,
 ) -> pa.Table:
     from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
@@ -177,7 +190,7 @@ def _batch(
 
     with translated():
         frame = session.createDataFrame(events).orderBy(F.rand(seed)).repartition(3)
-        return frame.transform(query.on(time=time, type=type, order=order, until="end")).toArrow()
+        return frame.transform(query.on(time=time, type=type, order=order, until="end", match_id=match_id)).toArrow()
 
 
 def _stream(
@@ -188,6 +201,7 @@ def _stream(
     time: str,
     type: str | None,  # noqa: A002
     order: Sequence[str],
+    match_id: str | None,
     seed: int,
     lateness: dt.timedelta,
 ) -> pa.Table:
@@ -205,7 +219,9 @@ def _stream(
         milliseconds = -(-lateness // dt.timedelta(milliseconds=1))
         dated = stream.withWatermark(time, f"{milliseconds} milliseconds")
         # The row that closes the stream moves the watermark and is no event. A condition on the time stays above the watermark.
-        matches = dated.where(column_named(time) <= F.timestamp_micros(F.lit(last))).transform(query.on(time=time, type=type, order=order))
+        matches = dated.where(column_named(time) <= F.timestamp_micros(F.lit(last))).transform(
+            query.on(time=time, type=type, order=order, match_id=match_id)
+        )
         running = matches.writeStream.format("memory").queryName(name).trigger(availableNow=True).start()
         try:
             running.awaitTermination()

@@ -20,13 +20,14 @@ from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output import exact_counts, shown
 from cepheid.engine.output.dataclass_rows import dataclass_rows
 from cepheid.engine.output.gather import Picked, array_from, gather, numbers_of
+from cepheid.engine.output.identity import PIECE_MARKS, Repeats, identities
 from cepheid.engine.output.marks import MarkColumns, Ragged
-from cepheid.errors import InputError, counted, quoted
+from cepheid.errors import InputError, SchemaError, counted, quoted
 from cepheid.logical.measures import POSITION_COLUMNS
 from cepheid.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from cepheid.automata.transition import Mark
     from cepheid.engine.memory.pools import Array
@@ -48,7 +49,8 @@ class Layout:
     dictionaries. keys: the attributes of PARTITION BY. time: the time column, or None. measures: the fields of SELECT's measures, if it names any.
     count: whether each match is a trigger with the number of its matches; measures are then `exact_counts.COUNT_FIELDS`. named: the attributes that
     the query speaks of, in its order. written: the variables of the pattern in its order, whatever SELECT shows. waits: how long what must not follow
-    a match is waited for, in steps of time from its end, or (true) from its start.
+    a match is waited for, in steps of time from its end, or (true) from its start. derived: the attributes
+    by which equalities partition the stream further. said: what tells the query from others, for the identities of its matches.
     """
 
     variables: tuple[str, ...]
@@ -61,6 +63,8 @@ class Layout:
     named: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     waits: tuple[tuple[int, bool], ...] = ()
+    derived: tuple[str, ...] = ()
+    said: str = ""
 
     @cached_property
     def has_steps(self) -> bool:
@@ -298,6 +302,7 @@ class Matches(Collection[Match]):
     key (integers); None without PARTITION BY. measures: a row per match. waiting: what `undecided` gives; None for no matches. counts: for COUNT(*),
     uint64, (n, limbs), least limb first: how many matches the one event of each "match" ends (see `engine.output.exact_counts`). times: the columns
     `start_time` and `end_time`, if they are known without the events. origin: where the rows of `events` come from, which `rows` says; None: unknown.
+    name: of the query among several.
     """
 
     layout: Layout
@@ -312,6 +317,7 @@ class Matches(Collection[Match]):
     warnings: tuple[str, ...] = ()
     times: tuple[pa.ChunkedArray | pa.Array | None, pa.ChunkedArray | pa.Array | None] = (None, None)
     origin: Origin | None = field(default=None, compare=False)
+    name: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Where nothing was counted, no one has said so."""
@@ -479,7 +485,7 @@ class Matches(Collection[Match]):
         return {name: python_value(self.keys[name][row]) for name in self.keys.column_names}
 
     @named_memory()
-    def to_arrow(self, *, events: bool = False, rows: bool = False) -> pa.Table:
+    def to_arrow(self, *, events: bool = False, rows: bool = False, match_id: str | None = None) -> pa.Table:
         """The matches as a pyarrow.Table with one row per match.
 
         Its columns are the PARTITION BY attributes; `start_time` and `end_time` (type of the time column, if there is one); `start_position` and
@@ -492,8 +498,14 @@ class Matches(Collection[Match]):
         int64>>; NULL in it for events that definitions have made), behind the measures, and no positions. Raises InputError as `rows`, and
         for events and rows at once.
 
+        match_id: the name of a first column that has the identity of each match (string): the same as in a column of this name on Spark, in batch and
+        in a stream, and after restarts. Of a recognizer all matches that end at one time should come together: give it a lateness= (0 is enough).
+        Raises InputError without a time column, and SchemaError for columns that have no hash or this name already.
+
         Linear in the events that are shown; without a copy for a variable that has every event of every match.
         """
+        if match_id is not None:
+            return self._identified(self.to_arrow(events=events, rows=rows), match_id)
         if rows:
             return self._with_rows(events=events)
         if not len(self):
@@ -510,6 +522,31 @@ class Matches(Collection[Match]):
             found = [shown.positions_of(self.layout.visible(name)) for name in self.layout.variables]
             columns += [_lists_of(offsets, array_from(values, POSITION)) for offsets, values in found]
         return pa.table(columns, schema=self.layout.schema(events=events)) if columns else without_columns(len(self))
+
+    def _identified(self, table: pa.Table, name: str) -> pa.Table:
+        """Rows of these matches with their identities in front."""
+        if self.layout.time is None:
+            raise InputError("match_id= needs the times of the matches, and the events have no time column", help="name it with time=")
+        if name in table.column_names:
+            raise SchemaError(f"the output would have two columns named `{name}`", help="give another name: match_id=..")
+        return table.add_column(0, pa.field(name, pa.string()), pa.chunked_array([*self.identities(Repeats())], pa.string()))
+
+    def identities(self, repeats: Repeats) -> Iterator[pa.Array]:
+        """The identity of each match (string), in pieces; repeats: what came before."""
+        start, offsets = 0, self.offsets
+        while start < len(self):
+            stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + PIECE_MARKS, "right")) - 1)
+            part = self[start:stop]
+            table = part.to_arrow(events=True)
+            yield part.identified(dict(zip(table.column_names, table.columns, strict=True)), repeats)
+            start = stop
+
+    def identified(self, columns: Mapping[str, pa.ChunkedArray], repeats: Repeats) -> pa.Array:
+        """The identities of these matches, given the columns of `to_arrow(events=True)`."""
+        rows = pa.array(self.end_rows) if self.layout.derived else None
+        # All events of a match agree in these.
+        derived = {f"={name}": _plain(self.events.column(name)).take(rows) for name in self.layout.derived}
+        return identities({**columns, **derived}, f"query {self.layout.said}" if self.name is None else f"name {self.name}", repeats)
 
     def _keys(self) -> list[Any]:
         """The columns of PARTITION BY, of at least one match."""
@@ -582,9 +619,9 @@ class Matches(Collection[Match]):
         return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     @named_memory()
-    def to_pandas(self, *, events: bool = False, rows: bool = False) -> Any:
-        """The table of `to_arrow` as a pandas DataFrame; needs pandas. events, rows: as there; rows=True gives what `DataFrame.iloc` takes."""
-        return self.to_arrow(events=events, rows=rows).to_pandas()
+    def to_pandas(self, *, events: bool = False, rows: bool = False, match_id: str | None = None) -> Any:
+        """The table of `to_arrow` as a pandas DataFrame; needs pandas. Takes what that takes; rows=True gives what `DataFrame.iloc` takes."""
+        return self.to_arrow(events=events, rows=rows, match_id=match_id).to_pandas()
 
     # ------------------------------------------------------------------------------------------------------------------- showing
 

@@ -448,6 +448,8 @@ def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, keys: tupl
         named=_named(plan),
         written=shown(plan.pattern),
         waits=tuple((absence.duration, absence.from_start) for absence in take_out(plan.pattern)[1]),
+        derived=tuple(key for key in keys if key not in plan.partition_by),
+        said=plan.said,
     )
 
 

@@ -19,6 +19,7 @@ from cepheid.engine.output.exact_counts import from_integers
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, plain_type
 from cepheid.engine.plan.compiled import layout_of
+from cepheid.logical.rewrite import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,7 +107,7 @@ def _shown(plan: QueryPlan, events: pa.Table, result: Result, groups: Sequence[S
     positions = [position for mark in marks for position, _ in mark]
     labels = np.array([label for mark in marks for _, label in mark], np.uint16)
     rows_ = [result.partitions[item[1]].positions[position] for item, mark in zip(found, marks, strict=True) for position, _ in mark]
-    layout = layout_of(plan, tuple(numbers))
+    layout = layout_of(plan, tuple(numbers), keys=rewrite(plan).keys)
     table = events.select(layout.events.names)
     firsts = pa.array([partition.positions[0] for partition in result.partitions], pa.int64())
     measures = None

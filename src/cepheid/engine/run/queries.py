@@ -54,6 +54,8 @@ class ByName(Mapping[str, Matches]):
         if made is None:
             layout = self._nothing[name].layout
             made = parts[0].made() if len(parts) == 1 else concatenate(layout, [part.made() for part in parts])
+            waiting = None if made.waiting is None else dataclasses.replace(made.waiting, name=name)
+            made = dataclasses.replace(made, name=name, waiting=waiting)
             self._made[name] = made
         return made
 

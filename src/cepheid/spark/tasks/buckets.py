@@ -27,6 +27,7 @@ from cepheid.engine.input.order import NEVER, ReorderBuffer
 from cepheid.engine.letters.values import one_chunk
 from cepheid.engine.memory import container
 from cepheid.engine.memory.process import CHOOSE, process_memory
+from cepheid.engine.output.identity import Repeats
 from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.parts import Form
 from cepheid.errors import InputError, LimitError, SnapshotError
@@ -220,8 +221,9 @@ class Bucket:
         """The rows of each query's matches as they are made, and when they are decided; raises LimitError past the allowance."""
         for number, own_found in ((number, own) for part, found in parts for number, own in zip(part.numbers, found, strict=True)):
             name = None if self.unit.queries is None else self.unit.queries[number]
+            repeats = Repeats()  # equal rows are decided together
             for matches in own_found.pieces(allowance):
-                for own in self.views[number].pieces(matches):
+                for own in self.views[number].pieces(matches, repeats):
                     if allowance is not None:
                         allowance.used += own.nbytes
                     rows = own if name is None else own.add_column(0, "query", pa.repeat(name, own.num_rows))

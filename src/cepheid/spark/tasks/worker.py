@@ -20,6 +20,7 @@ from cepheid.engine.input.lags import SortedLags
 from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.letters.pooled import gathered
 from cepheid.engine.letters.values import no_events, plain, raw
+from cepheid.engine.output.identity import Repeats
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, python_value
 from cepheid.engine.output.measures import measured
@@ -74,7 +75,8 @@ class Task:
     order equal times, None: they are in any order; tie_names: the attributes that were asked for. index: whether positions are shown.
     sliced: whether the events come in slices of time, of which each gives the matches that end in it (`slices`), in place of keys. option:
     how one is given, for messages. values: for each program (`Compiled.programs`) the columns of the values that its guards read, where these travel.
-    reads: (attribute, input column), what letters and values are made of here, see `Plan.read_behind`.
+    reads: (attribute, input column), what letters and values are made of here, see `Plan.read_behind`. match_id: the column of identities, if the
+    output has one. name: of the query among several.
     """
 
     text: str
@@ -93,6 +95,8 @@ class Task:
     option: str = OPTION
     values: tuple[tuple[str, ...], ...] = ()
     reads: tuple[tuple[str, str], ...] = ()
+    match_id: str | None = None
+    name: str | None = None
 
     def read(self, events: pa.RecordBatch | pa.Table) -> pa.Table:
         """The attributes of `reads`."""
@@ -106,7 +110,10 @@ class Task:
 
     def view(self, compiled: Compiled, schema: pa.Schema) -> View:
         """How it shows its matches; schema: of the columns that travelled."""
-        return View.of(compiled, schema, payload=self.payload, shown=self.shown, index=self.index, time=self.time_name)
+        identified = None if self.match_id is None else (self.match_id, self.name)
+        return View.of(
+            compiled, schema, payload=self.payload, shown=self.shown, index=self.index, time=self.time_name, identified=identified
+        )
 
 
 def pack_schema(schema: EventSchema) -> tuple[Any, ...]:
@@ -276,6 +283,7 @@ class TaskRun:
         self.count_window = compiled.count_window
         self.view = task.view(compiled, schema)
         self.layout = self.view.layout
+        self.repeats = Repeats()
         self.incoming = Incoming(task, partition or ((SLICE,) if task.sliced else task.keys))
         self.kept = Kept(self.layout.events)
         self.base = 0
@@ -390,7 +398,8 @@ class TaskRun:
     # ------------------------------------------------------------------------------------------------------------------ what goes out
 
     def _output(self, matches: Matches) -> Iterator[pa.RecordBatch]:
-        for rows in self.view.pieces(measured(self.view.measures, matches)):
+        # Equal rows end at one time of one key.
+        for rows in self.view.pieces(measured(self.view.measures, matches), self.repeats, last=True):
             yield from rows.to_batches()
 
     def _matches(self, chunk: Chunk, batch: pa.RecordBatch, events: pa.Table, origins: Array) -> Matches:
