@@ -6,6 +6,7 @@ query. Queries that differ in constants alone are one member (`Family`), every o
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
