@@ -13,6 +13,7 @@
 #   make random          53,000 random patterns that compare events, or with negation or THEN, in every way, against the definition; keeps a record
 #   make kills   kill the driver and the workers of a stream 25 times each, and count what is lost or doubled; keeps a record
 #   make cluster-test  a stream on a standalone cluster on this machine, whose executors, workers and driver are killed; keeps a record
+#   make kafka-test  from topic to topic with a Kafka broker whose jars Maven brings, on Spark 4.2: repeats, late events, idle partitions, Avro
 #   make bench   the benchmarks; their records are in benchmarks/record
 #   make bench-peers  Cepheid beside other engines, each in an environment of its own (set PYTHON313 for CORE's)
 #   make bench-paper  the experiments of the paper "Foundations of Complex Event Processing", and their plots
@@ -49,7 +50,7 @@ KERNEL_SOURCES := $(filter-out %/__init__.py %/_source_hash.py,$(wildcard src/ce
 INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
 
-.PHONY: help setup demo demo-stream test test-connect test-all test-spark-versions sanitize random kills cluster-test check lint format types compiled setup-browser bench bench-peers bench-paper readme docs \
+.PHONY: help setup demo demo-stream test test-connect test-all test-spark-versions sanitize random kills cluster-test kafka-test check lint format types compiled setup-browser bench bench-peers bench-paper readme docs \
         requirements tables clean distclean
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -229,6 +230,19 @@ $(CLUSTER)/environment.tar.gz: $(VENV)/.installed
 
 cluster-test: $(CLUSTER)/environment.tar.gz
 	@$(BIN)/python benchmarks/record_cluster.py --archive $<
+
+# The newest Spark whose connector Maven has. Scala, Hadoop and what else is there comes with Spark.
+KAFKA := out/kafka
+WITH_SPARK := -DincludeScope=runtime -DexcludeGroupIds=org.scala-lang,org.apache.hadoop,org.slf4j,org.lz4,at.yawk.lz4,org.xerial.snappy -DexcludeArtifactIds=spark-tags_2.13
+$(KAFKA)/.installed: tests/kafka/broker.xml tests/kafka/connector.xml
+	@echo "setup: the jars of Kafka and of Spark's connector"
+	@mkdir -p $(@D) && cp $^ $(@D)
+	@mvn -q -f $(@D)/broker.xml dependency:copy-dependencies -DoutputDirectory=broker
+	@mvn -q -f $(@D)/connector.xml dependency:copy-dependencies -DoutputDirectory=connector $(WITH_SPARK)
+	@touch $@
+
+kafka-test: compiled $(KAFKA)/.installed $(SPARK_VENV)-4.2/.installed
+	@CEPHEID_KAFKA=$(CURDIR)/$(KAFKA) $(SPARK_VENV)-4.2/bin/python -m pytest -W "ignore:unclosed:ResourceWarning" -W "ignore::DeprecationWarning" -W "ignore::FutureWarning" tests/kafka
 
 # An environment of its own too. GCC: its sanitizers' libraries must be there before Python's own; leaks are not looked for, Python keeps what it likes.
 $(SANITIZED)/.installed: requirements/dev.txt $(TOOLS)/.stamp pyproject.toml setup.py $(shell find src -name '*.py')
