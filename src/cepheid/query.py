@@ -29,7 +29,7 @@ from cepheid.engine.plan.planner import compile_plan
 from cepheid.engine.run import batch, batches, definition, layers
 from cepheid.engine.run.allowance import check_max_bytes
 from cepheid.engine.run.batches import Batches, BatchesRest
-from cepheid.engine.run.equal_times import EqualTimes
+from cepheid.engine.run.equal_times import EqualTimes, TiedRows
 from cepheid.engine.run.recognizer import Recognizer
 from cepheid.errors import CepheidError, InputError, check_choice, nearest
 from cepheid.language import parse, read_query, syntax, to_text
@@ -284,19 +284,21 @@ class Query:
     def _run(self, asked: CheckedArguments, *, sample: int | None, progress: Progress | None, max_bytes: int | None) -> Matches:
         source, compiled = asked.source, self.compiled(asked.source.schema)
         options = {**asked.of_table, "sample": sample, "progress": progress, "max_bytes": max_bytes}
+        rows = TiedRows() if source.streams is None and not asked.order else None
         if isinstance(source.events, pa.Table) and not compiled.layers:
-            return batch.run(compiled, source.events, **options, ties=source.streams is None and not asked.order).with_origin(source.origin)
+            return batch.run(compiled, source.events, **options, ties=rows).with_origin(source.origin)
         numbered = NumberedQuery.of(compiled)
         if isinstance(source.events, pa.Table):
             types = NamedTypes(compiled.plan)
             types.see(source.events)
-            found = layers.run(numbered, source.numbered, **options)
-            return dataclasses.replace(shown(found, layout=compiled.layout, streams=source.streams), warnings=types.warnings)
+            found = layers.run(numbered, source.numbered, **options, ties=rows)
+            warnings = (*types.warnings, *(() if rows is None else rows.warnings))
+            return dataclasses.replace(shown(found, layout=compiled.layout, streams=source.streams), warnings=warnings)
         types = NamedTypes(compiled.plan, compiled.programs, group_nulls=asked.null_keys == "group")
-        ties = None if compiled.layers else EqualTimes(compiled)
+        ties = EqualTimes(compiled)
         recognizer = Recognizer(numbered, null_keys=asked.null_keys, variant=asked.engine, sample=sample, types=types, ties=ties)
         found = batches.whole(recognizer, asked.pieces, until=asked.until, progress=progress, max_bytes=max_bytes)
-        warnings = (*types.warnings, *(() if ties is None else ties.warnings))
+        warnings = (*types.warnings, *ties.warnings)
         return dataclasses.replace(shown(found, layout=compiled.layout, streams=source.streams), warnings=warnings)
 
     def batches(
@@ -326,7 +328,7 @@ class Query:
             return Batches(matches.layout, iter([matches]), lambda: BatchesRest(matches.undecided, matches.null_keys, matches.warnings))
         compiled, streams = self.compiled(asked.source.schema), asked.source.streams
         types = NamedTypes(compiled.plan, compiled.programs, group_nulls=null_keys == "group")
-        ties = EqualTimes(compiled) if streams is None and not asked.order and not compiled.layers else None
+        ties = EqualTimes(compiled) if streams is None and not asked.order else None
         recognizer = Recognizer(
             NumberedQuery.of(compiled), null_keys=null_keys, variant=engine, sample=sample, types=types, ties=ties, interleaved=True
         )

@@ -108,3 +108,36 @@ def test_pieces_overlap(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     for keys in ([1] * 40, [row // 20 for row in range(40)]):
         found = cepheid.query(f"{PAIR} PARTITION BY k").run(pa.table({"type": ["A", "B"] * 20, "ts": times, "k": keys})).warnings
         assert bool(found) == (keys[at] == keys[at + 1])
+
+
+PAIRS = "EVENT P(n) AS (SELECT count(a) AS n WHERE A AS a ; B PARTITION BY k WITHIN 4)"
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "time"),
+    [
+        (f"{PAIRS} SELECT * WHERE P ; C PARTITION BY k WITHIN 9", [("A", 1, 1), ("B", 1, 1), ("C", 3, 1)], 1),
+        (f"{PAIRS} SELECT * WHERE P ; C ; D PARTITION BY k WITHIN 9", [("A", 1, 1), ("B", 2, 1), ("C", 3, 1), ("D", 3, 1)], 3),
+        (f"{PAIRS} SELECT * WHERE P ; C PARTITION BY k WITHIN 9", [("A", 1, 1), ("B", 2, 1), ("C", 3, 1), ("C", 4, 1)], None),
+        (f"{PAIRS} SELECT * WHERE P ; C PARTITION BY k WITHIN 9", [("A", 1, 1), ("B", 2, 1), ("C", 2, 2), ("A", 2, 3)], None),
+        (
+            f"{PAIRS} EVENT Q(n) AS (SELECT p.n AS n WHERE P AS p ; C PARTITION BY k WITHIN 4) SELECT * WHERE B ; P ; Q PARTITION BY k WITHIN 9",
+            [("A", 1, 1), ("B", 2, 1), ("A", 3, 1), ("B", 4, 1), ("C", 5, 1)],
+            None,
+        ),
+    ],
+)
+def test_definitions(text: str, rows: list[tuple[str, int, int]], time: int | None) -> None:
+    """What they read and what the query reads is looked at; where events stand that they make is defined, though these have the time of another."""
+    query, table = cepheid.query(text), events(*rows)
+    wanted = () if time is None else (f"events that can be in one match have the same time, such as {time}: the order",)
+
+    def pieces() -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=1))
+
+    streamed = query.batches(pieces())
+    list(streamed)
+    for warnings in (query.run(table).warnings, query.run(pieces()).warnings, streamed.warnings):
+        assert len(warnings) == len(wanted)
+        assert all(map(str.startswith, warnings, wanted))
+    assert query.run(table, order="type").warnings == ()

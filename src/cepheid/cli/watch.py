@@ -213,8 +213,7 @@ class Run:
         compiled = query.compiled(source)
         types = NamedTypes(compiled.plan, compiled.programs, group_nulls=settings.null_keys == "group")
         # Interleaved: matches come in the order of the events that end them, however many one batch has.
-        # Of definitions nobody says it.
-        ties = None if settings.order or compiled.layers else EqualTimes(compiled)
+        ties = None if settings.order else EqualTimes(compiled)
         recognizer = Recognizer(compiled, null_keys=settings.null_keys, interleaved=True, types=types, ties=ties)
         order = None
         if settings.lateness is not None:

@@ -25,7 +25,6 @@ from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.output.marks import Even, Ragged
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.output.measures import measured
-from cepheid.engine.run import equal_times
 from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.beginnings import PLACE, begun
 from cepheid.engine.run.having import Having
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from cepheid.engine.input.keys import Groups
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
+    from cepheid.engine.run.equal_times import TiedRows
     from cepheid.schema import EventSchema
 
 STEP = 1 << 22
@@ -120,15 +120,15 @@ def run(
     variant: str | None = None,
     progress: Progress | None = None,
     max_bytes: int | None = None,
-    ties: bool = False,
+    ties: TiedRows | None = None,
 ) -> Matches:
     """The matches of a query over a table.
 
     events: has the schema that the query was compiled for. sort: put unsorted events in order (stably) instead of an error. order: columns that
     decide between events of equal time, before the row order. null_keys: "drop" or "group". until: up to which time the table is complete, None
     for its greatest time, "end" where nothing will follow: what must not follow a match is known until then. sample: of each trigger at most so
-    many matches, spread over all of them. progress: is told how far it is. max_bytes: what the matches may take, see `Allowance`. ties: warn
-    where the order of rows of equal times decides. Raises InputError for NULL or unsorted times, SchemaError for unknown `order` columns, LimitError
+    many matches, spread over all of them. progress: is told how far it is. max_bytes: what the matches may take, see `Allowance`. ties: is
+    shown the rows. Raises InputError for NULL or unsorted times, SchemaError for unknown `order` columns, LimitError
     past max_bytes. Linear in rows and output, but for sorting.
     """
     times, stream = ordered(compiled.schema, events, sort=sort, order=order)
@@ -145,8 +145,9 @@ def run(
     types = NamedTypes(compiled.plan, compiled.programs, derived=True, group_nulls=null_keys == "group")
     all_letters = [each.letters for each in (read, *negated)]
     types.see(events, all_letters, readers)
-    unordered = equal_times.warnings_of(compiled, events, times, all_letters, where.rows, where.cuts) if ties else ()
-    warnings = (*types.warnings, *unordered)
+    if ties is not None:
+        ties.see(compiled, events, times, all_letters, where.rows, where.cuts)
+    warnings = (*types.warnings, *(() if ties is None else ties.warnings))
     followers = _followers(compiled, negated, events, times, where, variant=variant, texts=texts)
     vetoed = _vetoed_rows(compiled, followers, times, where) if followers and compiled.heeds_vetoes else None
     having = _Judging(compiled, events, where) if compiled.judges else None

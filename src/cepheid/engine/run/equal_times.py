@@ -29,35 +29,58 @@ FIRST, PIECE = 1 << 10, 1 << 16
 """Events that are looked at together, at first and later: the first two that are found are enough."""
 
 
-def warnings_of(
-    compiled: Compiled, events: pa.Table, times: Array, letters: Sequence[Array], rows: Array | None, cuts: Array
-) -> tuple[str, ...]:
-    """A line if two events of one partition that can matter have the same time, and a match can have more than one event.
+class TiedRows:
+    """Of tables: whether two events of one partition that can matter have the same time, and a match can have more than one event.
 
-    times, letters (of each program): of the rows of the table. rows: partition by partition, each in the order of its events; None: all as they are.
-    cuts: where each partition starts in them. Linear, up to the first two that are found.
+    warnings: a line, once there are such. made: of the next table, the rows that definitions have made (bool), whose order is defined; None: none.
     """
-    row = _first_tied(compiled, times, letters, rows, cuts) if _matters(compiled) else None
-    return () if row is None else (_told(compiled, events, row),)
+
+    def __init__(self) -> None:
+        self.warnings: tuple[str, ...] = ()
+        self.made: Array | None = None
+
+    def see(self, compiled: Compiled, events: pa.Table, times: Array, letters: Sequence[Array], rows: Array | None, cuts: Array) -> None:
+        """Look at a table, for a query or a definition.
+
+        times, letters (of each program): of the rows of the table. rows: partition by partition, each in the order of its events; None: all as they
+        are. cuts: where each partition starts in them. Linear, up to the first two that are found.
+        """
+        if self.warnings or not _matters(compiled):
+            return
+        row = _first_tied(compiled, times, letters, rows, cuts, self.made)
+        if row is not None:
+            self.warnings = (_told(compiled, events, row),)
 
 
 class EqualTimes:
     """The same for events that come piece by piece, in their order; also where two of one time are in different pieces.
 
-    warnings: of what has been seen.
+    made: of the next piece, as in `TiedRows`.
     """
 
     def __init__(self, compiled: Compiled) -> None:
-        self.warnings: tuple[str, ...] = ()
+        self.made: Array | None = None
+        self._own: tuple[str, ...] = ()
+        self._layers: list[EqualTimes] = []
         self._compiled = compiled
         self._matters = _matters(compiled)
         self._forms = [EventForm.of(program) for program in compiled.programs]
         self._last: int | None = None  # the greatest time so far,
         self._slots: Array = np.zeros(0, np.int64)  # and the partitions with an event at it that can matter
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Of what has been seen."""
+        return self._own or next((each.warnings for each in self._layers if each.warnings), ())
+
+    def of_layer(self, compiled: Compiled) -> EqualTimes:
+        """What looks at the events of a layer of the query: of a definition, or of the query itself behind its definitions."""
+        self._layers.append(EqualTimes(compiled))
+        return self._layers[-1]
+
     def see(self, events: pa.Table, times: Array, letters: Sequence[Array], arrived: Arrived) -> None:
         """Read some events; times, letters: theirs, as the reader of each program gives them. Log-linear; nothing once it is known."""
-        if not self._matters or self.warnings or not len(times):
+        if not self._matters or self._own or not len(times):
             return
         same = times[1:] == times[:-1]
         tied = np.append(same, False) | np.insert(same, 0, False)
@@ -67,6 +90,7 @@ class EqualTimes:
         tied[np.searchsorted(times, times[-1], "left") :] = True  # the next piece may go on with this time
         places = np.flatnonzero(tied)
         places = places[_relevant(self._compiled, [form.letters(each[places]) for form, each in zip(self._forms, letters, strict=True)])]
+        places = places if self.made is None else places[~self.made[places]]
         slots = _slots_of_rows(arrived)[places]
         places, slots = places[slots >= 0], slots[slots >= 0]
         before = self._slots if joined else self._slots[:0]
@@ -76,7 +100,7 @@ class EqualTimes:
         twice = np.flatnonzero((np.diff(all_times[sorting]) == 0) & (np.diff(all_slots[sorting]) == 0))
         if len(twice):
             # Stable: the second one is in this piece.
-            self.warnings = (_told(self._compiled, events, int(places[sorting[twice[0] + 1] - len(before)])),)
+            self._own = (_told(self._compiled, events, int(places[sorting[twice[0] + 1] - len(before)])),)
         self._last = int(times[-1])
         self._slots = all_slots[all_times == times[-1]]
 
@@ -122,7 +146,9 @@ def _is_by_times(node: Pattern) -> bool:
     return isinstance(node, plan.Event | plan.Named | plan.Filter | plan.Project | plan.Or | plan.And | plan.Within)
 
 
-def _first_tied(compiled: Compiled, times: Array, letters: Sequence[Array], rows: Array | None, cuts: Array) -> int | None:
+def _first_tied(
+    compiled: Compiled, times: Array, letters: Sequence[Array], rows: Array | None, cuts: Array, made: Array | None
+) -> int | None:
     """The row of an event, with another of its partition at the same time, where both can matter; None where there is none."""
     same = times[1:] == times[:-1]
     if (rows is None or bool((times[1:] >= times[:-1]).all())) and not same.any():
@@ -136,6 +162,7 @@ def _first_tied(compiled: Compiled, times: Array, letters: Sequence[Array], rows
         if same.any():
             places = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
             places = places[_relevant(compiled, [each[piece[places]] for each in letters])]
+            places = places if made is None else places[~made[piece[places]]]
             partitions = np.searchsorted(cuts, places + start, "right")
             tied = np.flatnonzero((np.diff(own[places]) == 0) & (np.diff(partitions) == 0))
             if len(tied):

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Layout, Matches
     from cepheid.engine.plan.compiled import Compiled
+    from cepheid.engine.run.equal_times import EqualTimes
     from cepheid.engine.run.query_state import DecidedMatches
     from cepheid.logical.plan import EventDefinition
     from cepheid.schema import EventSchema
@@ -60,7 +61,14 @@ class Layered:
     """The run state of a query with EVENT definitions, as `QueryMember` of one without; see there. max_bytes: of the matches of a definition."""
 
     def __init__(
-        self, compiled: Compiled, schema: pa.Schema, *, max_bytes: int | None = None, types: NamedTypes | None = None, **options: Any
+        self,
+        compiled: Compiled,
+        schema: pa.Schema,
+        *,
+        max_bytes: int | None = None,
+        types: NamedTypes | None = None,
+        ties: EqualTimes | None = None,
+        **options: Any,
     ) -> None:
         self.compiled = compiled
         self._made_from = {"schema": schema, "max_bytes": max_bytes, **options}
@@ -68,8 +76,10 @@ class Layered:
         inner = {name: value for name, value in options.items() if name not in {"layout", "measures", "sample"}}
         first = pa.schema([(field.name, plain_type(field.type)) for field in schema])
         schemas = [first, *(pa.schema([(name, plain_type(kind)) for name, kind in each.attributes.items()]) for each in compiled.schemas)]
-        self._definitions = [_Layer.of_definition(layer, own, **inner) for layer, own in zip(compiled.layers, schemas[:-1], strict=True)]
-        self._query = _Layer.of_query(compiled, schemas[-1], **options)
+        self._definitions = [
+            _Layer.of_definition(layer, own, ties=ties, **inner) for layer, own in zip(compiled.layers, schemas[:-1], strict=True)
+        ]
+        self._query = _Layer.of_query(compiled, schemas[-1], ties=ties, **options)
         self._types = types
         self._waits: list[int] = np.cumsum([layer.delay for layer in compiled.layers]).tolist()
         absences = np.cumsum([len(layer.absences) for layer in compiled.layers])
@@ -266,9 +276,10 @@ def _part(sections: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 class _Layer:
     """One layer: a definition, or the query. rows: how many events of its stream it has read."""
 
-    def __init__(self, compiled: Compiled, schema: pa.Schema, **options: Any) -> None:
+    def __init__(self, compiled: Compiled, schema: pa.Schema, *, ties: EqualTimes | None, **options: Any) -> None:
         self.compiled = compiled
-        self.member = QueryMember(compiled, schema, **options)
+        self._ties = None if ties is None else ties.of_layer(compiled)
+        self.member = QueryMember(compiled, schema, **options, ties=self._ties)
         self.standing = Standing()
         self.rows = 0
         self._last: Array = np.zeros(0, np.int64)  # of each slot the time of its last event
@@ -300,6 +311,8 @@ class _Layer:
             own = stream.depth == 0
             self.standing.add(stream.numbers[own], places[own], rows[own])
             begun = self.standing.find(stream.numbers)
+        if self._ties is not None:
+            self._ties.made = stream.depth > 0
         table = stream.as_read(places, *begun).append_column(STANDS, pa.array(rows))
         return self.member.read(table, stream.times, first=int(rows[0]), now=now, arrived=arrived)
 

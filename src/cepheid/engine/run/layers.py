@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from cepheid.engine.output.matches import Matches
     from cepheid.engine.plan.compiled import Compiled
+    from cepheid.engine.run.equal_times import TiedRows
     from cepheid.logical.plan import EventDefinition
 
 
@@ -38,6 +39,7 @@ def run(
     order: Sequence[str] = (),
     null_keys: str = "drop",
     until: int | str | None = None,
+    ties: TiedRows | None = None,
     **options: Any,
 ) -> Matches:
     """The matches of a query over a table, as `batch.run`; its events are those of the table and those that the definitions add.
@@ -50,7 +52,9 @@ def run(
         until = int(times.max(initial=NEVER))
     for definition, layer, schema in zip(compiled.plan.definitions, compiled.layers, compiled.schemas, strict=True):
         most = made_max_bytes(options.get("max_bytes"))
-        own = {**options, "max_bytes": most, "sample": None, "progress": None, "null_keys": null_keys, "until": "end"}
+        own = {**options, "max_bytes": most, "sample": None, "progress": None, "null_keys": null_keys, "until": "end", "ties": ties}
+        if ties is not None:
+            ties.made = stream.depth > 0
         try:
             found = batch.run(layer, _as_read(stream, layer, null_keys), **own)
         except LimitError as error:
@@ -59,7 +63,9 @@ def run(
         completed = Completed(found, found.end_rows.astype(np.int64), stream.numbers[starts], stream.begun[starts])
         stream, _ = stream.conformed(definition, schema).with_events(definition, completed, schema)
     known = until if isinstance(until, str) else until - compiled.settled
-    found = batch.run(compiled, _as_read(stream, compiled, null_keys), null_keys=null_keys, until=known, **options)
+    if ties is not None:
+        ties.made = stream.depth > 0
+    found = batch.run(compiled, _as_read(stream, compiled, null_keys), null_keys=null_keys, until=known, ties=ties, **options)
     return _decided(found, stream, until, compiled.settled) if compiled.settled and isinstance(until, int) else found
 
 

@@ -43,7 +43,7 @@ class Recognizer(Intake[Matches]):
     `late`, `enough_lateness`, `latest`, `null_keys` and `memory_usage` may be read at any time.
 
     lateness, order, null_keys, max_bytes: as for `Query.recognizer`. sample: as for `Query.run`, for each call. variant: of the kernel. interleaved:
-    see `QueryState`. types, ties: are shown the events that are read; ties: of a query without definitions.
+    see `QueryState`. types, ties: are shown the events that are read.
     """
 
     def __init__(
