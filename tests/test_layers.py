@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "rules": MACHINE | {"arguments", "query"},
     "reasons": MACHINE | {"succession", "testing.reference", "arguments", "query"},
     "testing": MACHINE | {"theory", "testing.reference", "succession", "arguments", "query", "cepheid"},
-    "spark": MACHINE | {"query"},
+    "spark": MACHINE | {"query", "rules"},
     "viz": MACHINE | {"query"},
     "cli": MACHINE | {"query", "reasons", "spark", "viz", "testing.reference", "cepheid"},
     "play": MACHINE | {"query", "testing", "viz", "cli", "cepheid"},

@@ -22,6 +22,7 @@ from cepheid.engine.input.rule_rows import rows_in
 from cepheid.engine.input.versions import ALWAYS_WAS
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.marks import Ragged
+from cepheid.engine.output.rule_table import check_fits
 from cepheid.engine.plan.numbered import with_row
 from cepheid.engine.run import definition
 from cepheid.engine.run.allowance import Allowance, check_max_bytes
@@ -34,9 +35,10 @@ from cepheid.query import Query, query
 from cepheid.schema import with_unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cepheid.arguments import CheckedArguments
+    from cepheid.engine.evaluations.progress import Progress
     from cepheid.engine.input.versions import Row, Version
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Matches
@@ -146,14 +148,9 @@ class Rules:
         refused = recognizer.change(self._rows)
         if engine == "reference":
             return _by_definition(recognizer, asked, refused)
-        cuts = [version.until for version, _ in recognizer.to_come if version.until is not None]
-        at_end = asked.until == END
         with telling(progress, asked.rows) as told:
-            # Where nothing follows, all versions come to their ends.
-            until_then = max(cuts, default=None) if at_end else asked.until
-            found = [each.all(allowance) for each in decided(recognizer, asked.pieces, until=until_then, progress=told)]
-            found += [each.all(allowance) for each in decided(recognizer, (), until=END, progress=None) if at_end]
-        left = None if at_end else recognizer.undecided()
+            found = list(given_by(recognizer, asked.pieces, asked.until, lambda: allowance, progress=told))
+        left = None if asked.until == END else recognizer.undecided()
         return RuleMatches.joined(recognizer.source, found, refused=refused, nulls=recognizer.null_keys, waiting=left)
 
     def recognizer(
@@ -194,11 +191,34 @@ class Rules:
         return recognizer
 
 
-class Compiling:
-    """From a row to its query over a schema. ahead: whether the events of a time are read together, which THEN may ask for."""
+def given_by(
+    recognizer: RulesRecognizer,
+    pieces: Iterable[pa.Table | pa.RecordBatch],
+    until: int | str | None,
+    allowance: Callable[[], Allowance],
+    *,
+    progress: Progress | None = None,
+) -> Iterator[RuleMatches]:
+    """The matches of rules that are decided by each piece, and at the end; until: as of `CheckedArguments`. allowance: of what is decided by one."""
+    cuts = [version.until for version, _ in recognizer.to_come if version.until is not None]
+    # Where nothing follows, all versions come to their ends.
+    complete = max(cuts, default=None) if until == END else until
+    for found in decided(recognizer, pieces, until=complete, progress=progress):
+        yield found.all(allowance())
+    if until == END:
+        for found in decided(recognizer, (), until=END, progress=None):
+            yield found.all(allowance())
 
-    def __init__(self, schema: Any, *, ahead: bool, **where: str | None) -> None:
-        self._schema, self._ahead, self._where = schema, ahead, where
+
+class Compiling:
+    """From a row to its query over a schema.
+
+    ahead: whether the events of a time are read together, which THEN may ask for. fits: the schema and the keys of the table that its matches have to
+    fit (`check_fits`), None: any do.
+    """
+
+    def __init__(self, schema: Any, *, ahead: bool, fits: tuple[pa.Schema, Sequence[str]] | None = None, **where: str | None) -> None:
+        self._schema, self._ahead, self._fits, self._where = schema, ahead, fits, where
         self._parsed: dict[str, Query] = {}  # a thousand rules may have one text
 
     def __call__(self, row: Row) -> Compiled:
@@ -211,6 +231,8 @@ class Compiling:
         schema = own.schema(self._schema, **self._where)
         compiled = own.compiled(schema)
         check_shown(own.tree, schema)
+        if self._fits is not None:
+            check_fits(compiled.layout, *self._fits)
         if compiled.looks_ahead and not self._ahead:
             raise NotSupportedError(
                 "THEN looks at all events of a time together, and without lateness= the recognizer reads each as it comes",

@@ -76,6 +76,8 @@ def test_a_rule_may_begin_anew_when_it_is_deleted() -> None:
 def test_counts_stop_for_they_have_no_beginning() -> None:
     found = cepheid.rules([row("r", "SELECT COUNT(*) WHERE A ; B", until=7)]).run(EVENTS)
     assert [match.measures["count"] for match in found["r", None]] == [1, 3]
+    rows = [row("r", "SELECT COUNT(*) WHERE A ; B", until=5), row("r", None, from_=9, deleted=True, ends="stop")]
+    assert len(cepheid.rules(rows).run(EVENTS)["r", None]) == 1
 
 
 def test_absences_are_decided_when_a_version_ends() -> None:
@@ -91,6 +93,11 @@ def test_absences_are_decided_when_a_version_ends() -> None:
         found = cut.run(stream("A1 A3"), until=until)
         assert spans(found) == expected == spans(cut.run(stream("A1 A3"), until=until, engine="reference"))
     assert spans(cut.run(stream("A1 A3")).undecided) == {("r", None): [(1, 1), (3, 3)], ("t", None): [(1, 1), (3, 3)]}
+
+
+def test_time_passes_behind_the_last_change() -> None:
+    rows = [row("r", ABSENT), row("s", until=3)]
+    assert spans(cepheid.rules(rows).run(stream("A1 A2"), until=20)) == {("r", None): [(1, 1), (2, 2)]}
 
 
 def test_wrong_rows_are_refused_one_by_one() -> None:

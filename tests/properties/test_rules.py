@@ -66,12 +66,12 @@ def spans(rows: list[dict[str, Any]]) -> Iterable[tuple[dict[str, Any], Any, Any
         yield row, until, min([*stops, *([until] if way == "stop" else [])], default=None)
 
 
-def expected(row: dict[str, Any], until: Any, cut: Any, events: pa.Table) -> tuple[Counter[str], Counter[str], int]:
+def expected(row: dict[str, Any], until: Any, cut: Any, events: pa.Table, last: Any) -> tuple[Counter[str], Counter[str], int]:
     """The matches of a version, those that are undecided, and how many events had no key."""
     query = cepheid.query(row["query"])
     times = events["ts"].to_pylist()
     counts = "COUNT(*)" in row["query"]
-    cut, last = until if counts else cut, max(times)
+    cut = until if counts else cut
     of_it = [row["from"] is None or time >= row["from"] for time in times]
     over = cut is not None and cut <= last
     own = events.filter([mine and (cut is None or time < cut) for mine, time in zip(of_it, times, strict=True)])
@@ -105,12 +105,14 @@ def test_each_version_has_the_matches_of_its_time(fragment: str, cases: int, see
         rows = rows_with_times(rng, named, times)
         text = f"CEPHEID_SEED={seed} {number}\n" + "\n".join(map(str, rows)) + f"\n{events.to_pylist()}"
         rules = cepheid.rules(rows)
-        ways = {"whole": rules.run(events), "by definition": rules.run(events, engine="reference")}
-        pushed, left, nulls, most = pushed_in_pieces(rng, rows, events, text)
+        step = 1 if isinstance(times[0], int) else dt.timedelta(seconds=1)
+        last = max(events["ts"].to_pylist()) + rng.choice([0, 0, 1, 3, 7]) * step
+        ways = {"whole": rules.run(events, until=last), "by definition": rules.run(events, until=last, engine="reference")}
+        pushed, left, nulls, most = pushed_in_pieces(rng, rows, events, last, text)
         assert not any(way.refused for way in ways.values()), text
         for row, until, cut in spans(rows):
             version = cepheid.RuleVersion(row["name"], row["from"])
-            found, undecided, dropped = expected(row, until, cut, events)
+            found, undecided, dropped = expected(row, until, cut, events, last)
             for name, way in ways.items():
                 begun = version in way
                 own = shown(way[version]) if begun else Counter()
@@ -124,12 +126,12 @@ def test_each_version_has_the_matches_of_its_time(fragment: str, cases: int, see
             assert left[version] == undecided, f"undecided {version}\n{text}"
             assert nulls.get(version, 0) == dropped or version not in nulls, f"{version}\n{text}"
             drawn.seen["matched"] += bool(found)
-            drawn.seen["finished"] += until is not None and until <= max(times) and bool(found)
+            drawn.seen["finished"] += until is not None and until <= last and bool(found)
         drawn.seen["joined"] += most > 1
 
 
 def pushed_in_pieces(
-    rng: random.Random, rows: list[dict[str, Any]], events: pa.Table, text: str
+    rng: random.Random, rows: list[dict[str, Any]], events: pa.Table, until: Any, text: str
 ) -> tuple[dict[Any, Counter[str]], dict[Any, Counter[str]], dict[Any, int], int]:
     """The matches as the events and the rows come, those that are left, the events without a key, and how many queries a family had."""
     to_come = list(rows)
@@ -152,7 +154,7 @@ def pushed_in_pieces(
         if rng.random() < 0.4:
             recognizer.restore(recognizer.snapshot())
         assert not recognizer.change(rng.sample(due, len(due))), text
-    keep(recognizer.advance((recognizer.latest or 0) + 1))
+    keep(recognizer.advance_time(until + (1 if isinstance(until, int) else dt.timedelta(microseconds=1))))
     left: dict[Any, Counter[str]] = defaultdict(Counter)
     left |= {version: shown(matches) for version, matches in recognizer.undecided().found.items()}
     return pushed, left, recognizer.null_keys, most

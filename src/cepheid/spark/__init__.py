@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cepheid.spark.metrics import Metrics
     from cepheid.spark.observation import Listener, why
     from cepheid.spark.recognition import Recognition, on
+    from cepheid.spark.rules import RuleRecognition, on_rules
     from cepheid.spark.session import find_java, local_session
     from cepheid.spark.source import merge
     from cepheid.spark.sources.kafka import kafka_source
@@ -26,11 +27,13 @@ __all__ = [
     "Listener",
     "Metrics",
     "Recognition",
+    "RuleRecognition",
     "find_java",
     "kafka_source",
     "local_session",
     "merge",
     "on",
+    "on_rules",
     "register",
     "replay",
     "split",
@@ -44,6 +47,8 @@ _HOMES = {
     "why": "observation",
     "Recognition": "recognition",
     "on": "recognition",
+    "RuleRecognition": "rules",
+    "on_rules": "rules",
     "translated": "translation",
     "find_java": "session",
     "local_session": "session",

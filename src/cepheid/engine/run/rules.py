@@ -202,8 +202,7 @@ class Acting:
     @property
     def cut(self) -> int | None:
         """Before when it reads events. A count has no beginning, so nothing of it goes on after its end."""
-        version = self.version
-        return version.until if version.cut is None and self.own.plan.count else version.cut
+        return self.version.until if self.own.plan.count else self.version.cut
 
     @property
     def over(self) -> int | None:
@@ -382,7 +381,7 @@ class RulesRecognizer(Intake[RuleMatches]):
 
     def _steps(self, events: pa.Table, times: Array, first: int) -> Iterator[tuple[FamilyMember | str, DecidedMatches]]:
         """What events decide, from one time at which a version begins or ends to the next."""
-        start, count, now = 0, len(times), self._now
+        start, count, now, known = 0, len(times), self._now, NEVER
         while True:
             at = self._next()
             stop = count if at is None else int(np.searchsorted(times, at))
@@ -397,7 +396,7 @@ class RulesRecognizer(Intake[RuleMatches]):
             if at is None or (start == count and now <= at):
                 break
             yield from self._turn(at, first + start)
-        if not count:
+        if known < now or not count:
             yield from self._members.advance(now)
         self._passed = max(self._passed, now)
 

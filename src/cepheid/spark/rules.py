@@ -1,0 +1,142 @@
+"""`on_rules(rules, ..)`: rules as data over a DataFrame.
+
+Comes in: rows of rules, options and a DataFrame of events. Goes out: a DataFrame with one row per match, with the same columns whatever each rule
+shows, and a row for each rule that is refused. The events come to their keys as those of one query over any events, and there the embedded
+`RulesRecognizer` reads them.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import types as spark_types
+
+from cepheid.engine.output.rule_table import OWN
+from cepheid.errors import InputError, NotSupportedError, quoted
+from cepheid.language.words import write_name
+from cepheid.rules import ANY_EVENT, Rules
+from cepheid.rules import rules as rules_of
+from cepheid.schema import DEFAULT_TIME
+from cepheid.spark.batch import Plan
+from cepheid.spark.collecting import collected
+from cepheid.spark.columns import column_named
+from cepheid.spark.error_rows import map_in_arrow
+from cepheid.spark.recognition import on
+from cepheid.spark.source import arrow_bytes
+from cepheid.spark.tasks.absences import FOREVER
+from cepheid.spark.tasks.rules import recognizer_of, run_rules
+from cepheid.spark.tasks.worker import TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from cepheid.engine.run.rules import RefusedRule
+    from cepheid.spark.options import Options
+
+ERROR = "error"
+"""The column that says why a rule is refused; NULL in matches."""
+
+MOST_RULES = 100_000
+"""Most rows of a DataFrame of rules: they are collected to the driver, and sent to every task."""
+
+
+def on_rules(
+    rules: object,
+    *,
+    keys: str | Sequence[str] = (),
+    type: str | Column | None = None,  # noqa: A002 - public word
+    time: str = DEFAULT_TIME,
+    order: str | Sequence[str] = (),
+    null_keys: str = "drop",
+    null_time: str = "error",
+    bad_time: str = "error",
+    until: object = None,
+    buckets: int | None = None,
+) -> RuleRecognition:
+    """A function for `DataFrame.transform` that returns one row per match of rules that begin, change and end at their times.
+
+    rules: what `cepheid.rules` takes, or its result, or a DataFrame of Spark with such rows, which is collected when the function is called.
+    keys: the attributes by which the events are distributed: all rules have them, or more, in PARTITION BY; without any one task reads all events.
+    The other options are those of `on`.
+
+    The output has the columns `rule`, `since` (from when on its version acts), the keys, `start_time`, `end_time`, `events` (map<string,
+    array<struct>>: the events of each variable), `measures` (map<string, string>), and `error`: NULL, or why a rule is refused; such a row has its
+    name alone. These are the rows of ``cepheid.rules(..).run(..).to_arrow(keys=..)``, with times in microseconds.
+
+    Raises InputError for what are no rows and for unknown option values. The function raises SchemaError for columns, and NotSupportedError for a
+    streaming DataFrame.
+    """
+    given = (keys,) if isinstance(keys, str) else tuple(keys)
+    partition = f" PARTITION BY {', '.join(map(write_name, given))}" if given else ""
+    options: dict[str, Any] = {"order": order, "null_keys": null_keys, "null_time": null_time, "bad_time": bad_time, "until": until}
+    recognition = on(ANY_EVENT + partition, type=type, time=time, buckets=buckets, **options)
+    known = rules if isinstance(rules, Rules) or hasattr(rules, "isStreaming") else rules_of(rules)
+    return RuleRecognition(known, given, recognition.queries[0], recognition.options)
+
+
+class RuleRecognition:
+    """The result of `on_rules`: call it with a DataFrame, or pass it to `DataFrame.transform`."""
+
+    def __init__(self, rules: Any, keys: tuple[str, ...], carrier: Any, options: Options) -> None:
+        self.rules, self.keys, self.options = rules, keys, options
+        self._carrier = carrier
+        self._options: dict[str, Any] = {"keys": keys, "null_keys": options.null_keys}
+
+    def __call__(self, frame: DataFrame) -> DataFrame:
+        """The matches in a DataFrame of events, lazily, and the rules that are refused."""
+        if not hasattr(frame, "isStreaming"):
+            raise InputError("on_rules takes a DataFrame of Spark", help="cepheid.rules(..).run(..) takes other events")
+        if frame.isStreaming:
+            raise NotSupportedError(
+                "rules that change over a stream run embedded, and on batches of Spark",
+                help=(
+                    "cepheid.rules(..).recognizer(..) takes events as they come",
+                    "rules that stay as they are: df.transform(cepheid.spark.on({name: query}))",
+                    "or run this over each day's table, with until=",
+                ),
+            )
+        plan = Plan.of(self._carrier, self.options, frame)
+        output = self._output(plan)
+        rows = self._rows()
+        prepared, _ = plan.prepared()
+        until = FOREVER if plan.ends else plan.until
+        if until is None:
+            prepared = plan.with_greatest_time(prepared)
+        events = plan.by_key(prepared).sortWithinPartitions(*map(column_named, [TIME, *plan.key_names]), *plan.tie_order)
+        work = functools.partial(run_rules, plan.task().plain, rows, self._options, until, arrow_bytes(output))
+        matches = map_in_arrow(events, work, output)
+        refused = recognizer_of(plan.source.schema, **self._options).change(rows)
+        if not refused:
+            return matches
+        told = [
+            tuple(str(each.error) if name == ERROR else each.name if name == "rule" else None for name in output.names) for each in refused
+        ]
+        return matches.union(frame.sparkSession.createDataFrame(told, output))
+
+    def refused(self, frame: DataFrame) -> tuple[RefusedRule, ...]:
+        """The rules that do not act on the events of a DataFrame, and why; runs nothing but the reading of rules from a DataFrame."""
+        plan = Plan.of(self._carrier, self.options, frame)
+        return recognizer_of(plan.source.schema, **self._options).change(self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return self.rules.rows if isinstance(self.rules, Rules) else rules_of(collected(self.rules, most=MOST_RULES)).rows
+
+    def _output(self, plan: Plan) -> spark_types.StructType:
+        """The columns of the output."""
+        fields = plan.fields
+        taken = [key for key in self.keys if key in (*OWN, ERROR)]
+        if taken:
+            raise InputError(f"the output would have two columns {quoted(taken)}", help="rename the column of the events")
+        time = fields[plan.compiled.layout.time or ""]
+        event = spark_types.StructType([spark_types.StructField(name, fields[name]) for name in plan.attributes])
+        text = spark_types.StringType()
+        columns: list[tuple[str, spark_types.DataType]] = [("rule", text), ("since", time), *((key, fields[key]) for key in self.keys)]
+        columns += [("start_time", time), ("end_time", time), ("events", spark_types.MapType(text, spark_types.ArrayType(event)))]
+        columns += [("measures", spark_types.MapType(text, text)), (ERROR, text)]
+        return spark_types.StructType([spark_types.StructField(name, kind) for name, kind in columns])
+
+    def __repr__(self) -> str:
+        return f"cepheid.spark.on_rules({self.rules!r}, keys={self.keys!r})"

@@ -1,0 +1,71 @@
+"""Rules inside a task: sorted events come in as Arrow batches, the rows of `RuleMatches.to_arrow` go out.
+
+The engine is the embedded one, `RulesRecognizer`, with all keys of the task in it. Imports no Spark.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cepheid.engine.input.rule_rows import rows_in
+from cepheid.engine.output.rule_table import table_schema
+from cepheid.engine.run.allowance import Allowance
+from cepheid.engine.run.batches import END
+from cepheid.engine.run.rules import RulesRecognizer
+from cepheid.rules import Compiling, given_by
+from cepheid.spark.tasks.absences import FOREVER, UNTIL
+from cepheid.spark.tasks.packing import steps
+from cepheid.spark.tasks.worker import Incoming, Task, unpack_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cepheid.schema import EventSchema
+
+
+def recognizer_of(schema: EventSchema, *, keys: Sequence[str], null_keys: str) -> RulesRecognizer:
+    """A recognizer of rules whose matches fit one table; keys: attributes that all have in PARTITION BY."""
+    assert schema.time_column is not None
+    arrow = pa.schema(list(schema.attributes.items()))
+    fits = table_schema(arrow, schema.time_column, keys), keys
+    return RulesRecognizer(schema, Compiling(schema, ahead=True, fits=fits), null_keys=null_keys, ahead=True)
+
+
+def run_rules(
+    task: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    options: Mapping[str, Any],
+    until: int | None,
+    output: bytes,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """The function that mapInArrow calls: the matches in one partition's events that are decided by `until`.
+
+    task: of a query over any events with these keys, which says where the attributes are. rows: of the rules. options: of `recognizer_of`. until: in
+    steps of the time column, FOREVER where nothing will follow; None: it is in the column UNTIL. output: serialized Arrow schema of a row. Events are
+    sorted by time, key and tie-breakers. Raises as `worker.run_task`.
+    """
+    own = Task(**task)
+    schema = pa.ipc.read_schema(pa.py_buffer(output))
+    recognizer = recognizer_of(unpack_schema(own.schema), **options)
+    recognizer.change(rows_in(list(rows)))
+    given = (batch for batch in batches if batch.num_rows)
+    first = next(given, None)
+    if first is None:
+        return
+    complete = int(steps(pa.Table.from_batches([first])[UNTIL].slice(0, 1))[0]) if until is None else until
+    incoming = Incoming(own, own.keys)
+
+    def pieces() -> Iterator[pa.Table]:
+        for batch in itertools.chain([first], given):
+            incoming.read(batch)
+            columns = [batch.column(column) for _, column in own.payload]
+            yield pa.table(columns, names=[name for name, _ in own.payload])
+
+    # Rows go out piece by piece, so each piece has an allowance of its own.
+    for found in given_by(recognizer, pieces(), END if complete == FOREVER else complete, lambda: Allowance(None)):
+        table = found.to_arrow(keys=options["keys"])
+        yield from table.append_column("error", pa.nulls(table.num_rows, pa.string())).cast(schema).to_batches()
