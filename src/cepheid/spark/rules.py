@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import types as spark_types
 
 from cepheid.engine.output.rule_table import OWN
-from cepheid.errors import InputError, NotSupportedError, quoted
+from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.language.words import write_name
 from cepheid.rules import ANY_EVENT, Rules
 from cepheid.rules import rules as rules_of
@@ -98,7 +98,7 @@ class RuleRecognition:
                     "or run this over each day's table, with until=",
                 ),
             )
-        plan = Plan.of(self._carrier, self.options, frame)
+        plan = self._plan(frame)
         output = self._output(plan)
         rows = self._rows()
         prepared, _ = plan.prepared()
@@ -118,8 +118,16 @@ class RuleRecognition:
 
     def refused(self, frame: DataFrame) -> tuple[RefusedRule, ...]:
         """The rules that do not act on the events of a DataFrame, and why; runs nothing but the reading of rules from a DataFrame."""
-        plan = Plan.of(self._carrier, self.options, frame)
+        plan = self._plan(frame)
         return recognizer_of(plan.source.schema, **self._options).change(self._rows())
+
+    def _plan(self, frame: DataFrame) -> Plan:
+        """How the events come to their keys: the plan of a query over any of them."""
+        for key in self.keys:
+            if key not in frame.columns:
+                help_ = [*did_you_mean(key, frame.columns), f"the input has {quoted(frame.columns)}"]
+                raise SchemaError(f"the input has no column `{key}`, which keys= names", help=help_)
+        return Plan.of(self._carrier, self.options, frame)
 
     def _rows(self) -> list[dict[str, Any]]:
         return self.rules.rows if isinstance(self.rules, Rules) else rules_of(collected(self.rules, most=MOST_RULES)).rows
