@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -48,10 +49,9 @@ def free_ports(count):
     return ports
 
 
-@pytest.fixture(scope="session")
-def servers(tmp_path_factory):
-    """The address of a broker."""
-    folder = tmp_path_factory.mktemp("kafka")
+@contextlib.contextmanager
+def broker(folder):
+    """A broker, while what is inside runs: its address. folder: where it keeps its files."""
     port, controller = free_ports(2)
     properties = folder / "server.properties"
     properties.write_text(ROLES.format(port=port, controller=controller, folder=folder))
@@ -62,13 +62,20 @@ def servers(tmp_path_factory):
         capture_output=True,
     )
     with (folder / "broker.log").open("w") as log:
-        broker = subprocess.Popen([*java, "kafka.Kafka", properties], stdout=log, stderr=log)
+        process = subprocess.Popen([*java, "kafka.Kafka", properties], stdout=log, stderr=log)
         try:
-            wait_for(port, broker)
+            wait_for(port, process)
             yield f"127.0.0.1:{port}"
         finally:
-            broker.terminate()
-            broker.wait()
+            process.terminate()
+            process.wait()
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory):
+    """The address of a broker."""
+    with broker(tmp_path_factory.mktemp("kafka")) as address:
+        yield address
 
 
 def wait_for(port, broker, seconds=120):
@@ -83,13 +90,18 @@ def wait_for(port, broker, seconds=120):
         time.sleep(0.2)
 
 
-@pytest.fixture(scope="session")
-def spark():
+def session():
+    """A session of Spark with the connector."""
     from cepheid.spark import local_session
 
     jars = ",".join(map(str, sorted(Path(str(JARS), "connector").glob("*.jar"))))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {"spark.jars": jars, "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
-    session = local_session(cores=2, memory="2g", app_name="cepheid-kafka", settings=settings)
-    yield session
-    session.stop()
+    return local_session(cores=2, memory="2g", app_name="cepheid-kafka", settings=settings)
+
+
+@pytest.fixture(scope="session")
+def spark():
+    made = session()
+    yield made
+    made.stop()
