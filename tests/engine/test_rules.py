@@ -318,6 +318,30 @@ def test_results_can_be_pickled_and_printed() -> None:
     assert repr(cepheid.rules([row("r"), row("s")])) == "<2 rows of rules: r, s>"
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * WHERE A AS a ; B FILTER a.$index > 2 WITHIN 2",
+        "SELECT * WHERE A AS a ; B AS b FILTER a.$index > 2 AND a.k = b.k WITHIN 9",
+        "SELECT * WHERE A AS a ; B FILTER a.$index > 0 WITHIN 9 PARTITION BY k",
+        "SELECT * WHERE ((A ; B) WITHIN 2 EVENTS) ; B WITHIN 9 PARTITION BY k",
+    ],
+)
+def test_places_are_counted_from_the_beginning_of_a_version(query: str) -> None:
+    table = stream("C1 A2 B3 A4 B5 A6 B7 B8").append_column("k", pa.array([1, 2, 1, 2, 1, 2, 2, 2]))
+    alone = cepheid.query(query).run(table.slice(1))
+    expected = sorted((match.start_time, match.end_time) for match in alone)
+    rules = cepheid.rules([row("r", query, from_=2), row("s", query)])
+    assert expected
+    for engine in (None, "reference"):
+        assert spans(rules.run(table, engine=engine))["r", 2] == expected
+    recognizer = rules.recognizer(table.schema)
+    found = []
+    for place in range(len(table)):
+        found += spans(recognizer.restore(recognizer.snapshot()).push(table.slice(place, 1))).get(("r", 2), [])
+    assert sorted(found) == expected
+
+
 def test_rules_join_the_family_of_their_shape_and_leave_it() -> None:
     text = "SELECT * WHERE A AS a ; B AS b FILTER a[ts > :least] WITHIN 10"
     recognizer = cepheid.rules([row(f"r{least}", text, args={"least": least}) for least in range(300)]).recognizer(EVENTS.schema)

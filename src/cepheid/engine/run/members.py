@@ -148,11 +148,13 @@ def of_query(name: str) -> Iterator[None]:
 class Members:
     """The run states of several queries, by name.
 
-    source: the schema of the events. schema: the same in Arrow. max_bytes: of the matches of a definition. options: of a `Member`.
+    source: the schema of the events. schema: the same in Arrow. max_bytes: of the matches of a definition. numbered: the positions that `read` is
+    given are the numbers of events, and not their places in the partitions of a query. options: of a `Member`.
     """
 
-    def __init__(self, source: EventSchema, schema: pa.Schema, *, max_bytes: int | None, **options: Any) -> None:
+    def __init__(self, source: EventSchema, schema: pa.Schema, *, max_bytes: int | None, numbered: bool = False, **options: Any) -> None:
         self._source, self._schema, self._max_bytes, self._options = source, schema, max_bytes, options
+        self._numbered = numbered
         self.families: list[FamilyMember] = []
         self.filtered: dict[str, FilteredMember] = {}
         self.alone: dict[str, QueryMember | Layered] = {}
@@ -164,7 +166,7 @@ class Members:
         """Queries as families, and alone; first: how many events of the stream came before them."""
         self.families += [FamilyMember(family, self._schema, **self._options) for family in families]
         for name, compiled in alone.items():
-            if alone_for(compiled) is None:
+            if not self._stays_alone(compiled):
                 self.filtered[name] = FilteredMember(compiled, self._schema, **self._options)
             else:
                 self.alone[name] = member_of(compiled, self._schema, max_bytes=self._max_bytes, **self._options)
@@ -177,7 +179,8 @@ class Members:
         O(queries of the families that grow).
         """
         families = []
-        for group in by_shape(General.of(name, compiled) for name, compiled in queries.items() if alone_for(compiled) is None):
+        alone = {name: compiled for name, compiled in queries.items() if self._stays_alone(compiled)}
+        for group in by_shape(General.of(name, compiled) for name, compiled in queries.items() if name not in alone):
             left: Sequence[General] = group
             for member in self.families:
                 if left and member.family.first.shape == group[0].shape:
@@ -185,7 +188,11 @@ class Members:
             while left:
                 family, left = Family(()).with_queries(left)
                 families.append(family)
-        self.add(families, {name: compiled for name, compiled in queries.items() if alone_for(compiled) is not None}, first=first)
+        self.add(families, alone, first=first)
+
+    def _stays_alone(self, compiled: Compiled) -> bool:
+        """Whether every event matters to a query; or it compares places, which it has to count itself."""
+        return alone_for(compiled) is not None or (self._numbered and compiled.positional)
 
     def leave(self, name: str) -> None:
         """Forget a query, and its state. O(keys of its family)."""

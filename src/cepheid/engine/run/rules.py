@@ -241,7 +241,7 @@ class RulesRecognizer(Intake[RuleMatches]):
         self._time = source.time_column
         own = pa.schema([field for field in self.schema if field.name != ROW]).append(pa.field(ROW, pa.int64()))
         everything = dataclasses.replace(source, attributes={field.name: field.type for field in own})
-        self._members = Members(everything, own, max_bytes=max_bytes, group_nulls=self._group_nulls, **options)
+        self._members = Members(everything, own, max_bytes=max_bytes, numbered=True, group_nulls=self._group_nulls, **options)
         self._rows: dict[str, dict[tuple[int, bool], Row | None]] = {}  # None: rows there contradict each other
         self._queries: dict[tuple[str, int], Compiled] = {}  # of the versions that have not begun
         self._waiting: dict[str, list[Version]] = {}  # of each rule, by their time
