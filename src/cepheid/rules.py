@@ -7,6 +7,7 @@ cost little more than a few, as with `cepheid.queries`; a rule that comes, chang
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
 
 ANY_EVENT = "SELECT * WHERE ANY AS x"
 """A query over any events: it says which columns have their type and time."""
+
+TEXTS = 1 << 10
+"""Texts of queries that are remembered as they were read; each change may bring another one."""
 
 
 def rules(given: Mapping[str, object] | Iterable[Mapping[str, object]] | object) -> Rules:
@@ -219,14 +223,12 @@ class Compiling:
 
     def __init__(self, schema: Any, *, ahead: bool, fits: tuple[pa.Schema, Sequence[str]] | None = None, **where: str | None) -> None:
         self._schema, self._ahead, self._fits, self._where = schema, ahead, fits, where
-        self._parsed: dict[str, Query] = {}  # a thousand rules may have one text
+        self._parsed = functools.lru_cache(TEXTS)(query)  # a thousand rules may have one text
 
     def __call__(self, row: Row) -> Compiled:
         """The query of a row; raises CepheidError where it is wrong."""
         assert row.text is not None
-        parsed = self._parsed.get(row.text)
-        if parsed is None:
-            parsed = self._parsed[row.text] = query(row.text)
+        parsed = self._parsed(row.text)
         own = Query(parsed.tree, row.text, json.loads(row.arguments))
         schema = own.schema(self._schema, **self._where)
         compiled = own.compiled(schema)

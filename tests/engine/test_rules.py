@@ -10,14 +10,18 @@ import threading
 import time as clock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.errors import BindError, InputError, InUseError, NotSupportedError, QuerySyntaxError, SchemaError, SnapshotError
+from cepheid.engine.memory import container
+from cepheid.errors import BindError, InputError, InUseError, LimitError, NotSupportedError, QuerySyntaxError, SchemaError, SnapshotError
 from cepheid.testing import events as events_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 PAIRS = "SELECT * WHERE A AS a ; B AS b WITHIN 10"
@@ -392,3 +396,126 @@ def test_two_threads_do_not_share_a_recognizer() -> None:
     go.set()
     thread.join()
     assert failed
+
+
+def test_rows_that_contradict_each_other_may_be_all_rows_of_their_rule() -> None:
+    rows = [row("r"), row("r", "SELECT * WHERE A"), row("s", "SELECT * WHERE A")]
+    found = cepheid.rules(rows).run(EVENTS)
+    assert ([each.name for each in found.refused], list(found)) == (["r", "r"], [("s", None)])
+
+
+def test_what_tables_have_for_no_value_is_none() -> None:
+    frame = pd.DataFrame([row("r"), {"name": "s", "from": dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "deleted": True, "ends": "stop"}])
+    for nothing in (float("nan"), pd.NA, pd.NaT):
+        rows = frame.astype(object).where(frame.notna(), nothing).to_dict("records")
+        rows[0] |= {"until": nothing, "args": nothing}
+        found = cepheid.rules(rows).run(EVENTS)
+        assert (len(found["r", None]), [each.name for each in found.refused]) == (11, ["s"]), "2026 is no integer"
+    (refused,) = cepheid.rules([row("r", until=np.array([1, 2]))]).run(EVENTS).refused
+    assert isinstance(refused.error, InputError)
+
+
+def test_days_and_times_that_the_column_cannot_have() -> None:
+    days = pa.table({"type": ["A", "A"], "ts": [dt.date(2026, 1, 1), dt.date(2026, 1, 2)]})
+    found = cepheid.rules([row("r", "SELECT * WHERE A", from_="2026-01-02"), row("s", from_="2026-01-02T00:00:00")]).run(days)
+    assert [match.start_time for match in found["r", dt.date(2026, 1, 2)]] == [dt.date(2026, 1, 2)]
+    assert ["write it like 2026-01-31" in str(each.error) for each in found.refused] == [True]
+    seconds = days.set_column(1, "ts", days["ts"].cast(pa.timestamp("s")))
+    (refused,) = cepheid.rules([row("r", "SELECT * WHERE A", from_="2026-01-01T00:00:00.5")]).run(seconds).refused
+    assert "finer than the column" in str(refused.error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "time"),
+    [
+        (pa.int32(), 2**31 - 1),
+        (pa.int64(), 2**63 - 1),
+        (pa.timestamp("ns"), np.datetime64(2**63 - 1, "ns")),
+        (pa.date64(), dt.date(2026, 1, 1)),
+    ],
+)
+def test_after_the_greatest_time_every_row_is_late(kind: pa.DataType, time: Any) -> None:
+    table = pa.table({"type": ["A"], "ts": pa.array([time], kind)})
+    recognizer = cepheid.rules([row("r", "SELECT * WHERE A", until=time)]).recognizer(table.schema)
+    recognizer.push(table)
+    (refused,) = recognizer.change([row("s", from_=time)])
+    assert refused.late
+    assert recognizer.known == (dt.date(2026, 1, 2) if pa.types.is_date64(kind) else table["ts"][0].as_py())
+
+
+def test_windows_may_end_after_the_greatest_time() -> None:
+    last = 2**63 - 1
+    table = pa.table({"type": ["A", "B"], "ts": [last - 3, last]})
+    for until in (last - 2, last):
+        rules = cepheid.rules([row("r", until=until)])
+        assert spans(rules.run(table)) == spans(rules.run(table, engine="reference")) == {("r", None): [(last - 3, last)]}
+
+
+def test_what_ends_a_change_in_the_middle_loses_no_row() -> None:
+    class Stop(str):
+        __slots__ = ()
+
+        def __bool__(self) -> bool:
+            raise KeyboardInterrupt
+
+    recognizer = cepheid.rules([]).recognizer(EVENTS.schema)
+    with pytest.raises(KeyboardInterrupt):
+        recognizer.change([row("r"), {"name": Stop("s")}])
+    assert recognizer.change([row("r"), row("s")]) == ()
+    assert set(spans(recognizer.push(EVENTS))) == {("r", None), ("s", None)}
+
+
+def test_nothing_changes_in_a_state_that_is_incomplete() -> None:
+    recognizer = cepheid.rules([row("r")]).recognizer(EVENTS.schema, max_bytes=1)
+    with pytest.raises(LimitError):
+        recognizer.push(EVENTS)
+    with pytest.raises(SnapshotError, match="stopped in the middle"):
+        recognizer.change([row("s", from_=100)])
+
+
+def forged(recognizer: cepheid.RulesRecognizer, change: Callable[[dict[str, Any]], Any]) -> bytes:
+    """A snapshot in which the rules have been changed, sealed."""
+    fingerprint = recognizer._fingerprint()
+    sections = {name: bytes(content) for name, content in container.unpack(recognizer.snapshot(), fingerprint=fingerprint).items()}
+    said = json.loads(sections["rules"])
+    change(said)
+    return container.pack(sections | {"rules": json.dumps(said).encode()}, fingerprint=fingerprint)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda said: said["rows"][0].__setitem__(4, {}),
+        lambda said: said["rows"][0].__setitem__(4, -(1 << 63) - 1),
+        lambda said: said["rows"][0].__setitem__(5, "later"),
+        lambda said: said["rows"].append(["s", "SELECT * WHERE A", 5, 100, None, None]),
+        lambda said: said["families"].append([None]),
+        lambda said: said["families"].pop(),
+        lambda said: said["families"].append(said["families"][0]),
+        lambda said: said["alone"].update({said["families"].pop()[0]: 0}),
+        lambda said: said["contradicting"].append(["r", 5.5, True]),
+        lambda said: said["nulls"].append(["r", 5, "many"]),
+    ],
+)
+def test_forged_rules_are_refused(change: Callable[[dict[str, Any]], Any]) -> None:
+    recognizer = cepheid.rules([row("r"), row("s", ABSENT), row("t", "SELECT * WHERE A")]).recognizer(EVENTS.schema)
+    recognizer.push(EVENTS)
+    recognizer.restore(forged(recognizer, lambda _: None))
+    with pytest.raises(SnapshotError):
+        recognizer.restore(forged(recognizer, change))
+
+
+def test_many_versions_that_begin_one_by_one_and_end_together() -> None:
+    text = "SELECT * WHERE A AS a ; B FILTER a[ts > :least] WITHIN 10"
+    count = 600
+    recognizer = cepheid.rules([row(f"r{place}", text, args={"least": place}) for place in range(count)]).recognizer(EVENTS.schema)
+    recognizer.push(stream("A1"))
+    recognizer.change([row(f"r{place}", text, args={"least": place + 1}, from_=100 + place) for place in range(count)])
+    recognizer.change([row(f"r{place}", None, from_=10_000, deleted=True) for place in range(count)])
+    started = clock.thread_time()
+    recognizer.push(stream(f"A100 A{100 + count + 50}"))
+    begun = clock.thread_time()
+    recognizer.push(stream("A10000 A20000"))
+    assert begun - started < 6
+    assert clock.thread_time() - begun < 0.2
+    assert recognizer.versions == {}

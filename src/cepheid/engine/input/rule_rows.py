@@ -15,10 +15,13 @@ import pyarrow as pa
 
 from cepheid.engine.input.event_times import time_number
 from cepheid.engine.input.read import events_of
-from cepheid.engine.input.versions import ALWAYS_WAS, ENDINGS, Row
+from cepheid.engine.input.versions import ALWAYS_WAS, ENDINGS, GREATEST, Row
+from cepheid.engine.memory import container
 from cepheid.errors import InputError, check_choice, nearest, quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cepheid.schema import EventSchema
 
 COLUMNS = ("name", "query", "args", "from", "until", "deleted", "ends")
@@ -49,6 +52,7 @@ def rows_in(given: object) -> list[dict[str, Any]]:
 
 def row_of(given: Mapping[str, Any], schema: EventSchema) -> Row:
     """A row as it is kept; schema: of the events. Raises InputError for a wrong one."""
+    given = {column: value for column, value in given.items() if not _is_missing(value)}
     name, text = given.get("name"), given.get("query")
     if not isinstance(name, str) or not name:
         raise InputError(f"{name!r} is not the name of a rule", help="give the name as text")
@@ -68,17 +72,47 @@ def row_of(given: Mapping[str, Any], schema: EventSchema) -> Row:
     return Row(name, text, _arguments(given.get("args")), ALWAYS_WAS if since is None else since, until, ends)
 
 
+def stored_row(values: Sequence[Any]) -> Row:
+    """A row out of a snapshot; raises TypeError or ValueError for what is none."""
+    row = Row(*values)
+    if not all(isinstance(each, str) for each in (row.name, row.arguments, row.text or "")) or row.ends not in (None, *ENDINGS):
+        raise ValueError("its rows are no rows of rules")
+    for time in (row.since, row.since if row.until is None else row.until):
+        container.integer(time, "time", least=ALWAYS_WAS, most=GREATEST)
+    return row
+
+
 def _time(given: Mapping[str, Any], column: str, schema: EventSchema) -> int | None:
     """A time in steps of the time column, None where there is none."""
-    value = given.get(column)
-    if value is None or value != value:  # noqa: PLR0124 - NaT and NaN, of pandas and of numpy, are not equal to themselves
+    value, kind = given.get(column), schema.time_type
+    if value is None:
         return None
     if isinstance(value, str):
+        kinds, like = (dt.date, "2026-01-31") if kind is not None and pa.types.is_date(kind) else (dt.datetime, "2026-01-31T10:00:00")
         try:
-            value = dt.datetime.fromisoformat(value)
+            value = kinds.fromisoformat(value)
         except ValueError:
-            raise InputError(f"`{column}` is {value!r}, which is not a time", help="write it like 2026-01-31T10:00:00") from None
-    return time_number(value, schema, argument=column)
+            raise InputError(f"`{column}` is {value!r}, which is not a time", help=f"write it like {like}") from None
+    number = time_number(value, schema, argument=column)
+    if isinstance(value, dt.datetime) and _is_finer(value, kind):
+        raise InputError(
+            f"`{column}` is {value}, which is finer than the column `{schema.time_column}` ({kind})", help="give a time that it can have"
+        )
+    return number
+
+
+def _is_missing(value: object) -> bool:
+    """Whether it is no value: None, and what pandas and numpy have for it in tables."""
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124 - NaT and NaN are not equal to themselves
+    except (TypeError, ValueError):  # of NA nobody knows whether it is, and of an array there are several answers
+        return type(value).__name__ == "NAType"
+
+
+def _is_finer(value: dt.datetime, kind: Any) -> bool:
+    """Whether a column of timestamps cannot have the time as it is; a Timestamp of pandas has nanoseconds, too."""
+    below = {"s": value.microsecond, "ms": value.microsecond % 1000}.get(kind.unit, 0)
+    return bool(below or (kind.unit != "ns" and getattr(value, "nanosecond", 0)))
 
 
 def _arguments(given: object) -> str:

@@ -6,6 +6,7 @@ there are, not on when each of them came. What they mean is in the docstring of 
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from cepheid.records import record
@@ -18,6 +19,9 @@ FINISH, STOP = ENDINGS = ("finish", "stop")
 
 ALWAYS_WAS = -(1 << 63)
 """`since` of a version that acts on all events."""
+
+GREATEST = (1 << 63) - 1
+"""No event has a time after it."""
 
 
 @record
@@ -60,7 +64,7 @@ def versions_of(rows: Mapping[tuple[int, bool], Row | None]) -> list[Version]:
     ordered = [row for _, row in sorted(rows.items(), key=lambda item: item[0]) if row is not None]
     stops = [row.since for row in ordered if row.text is None and row.ends == STOP]
     found = []
-    for row, after in zip(ordered, [*ordered[1:], None], strict=True):
+    for row, after in itertools.zip_longest(ordered, ordered[1:]):
         if row.text is None:
             continue
         until, ends = row.until, row.ends

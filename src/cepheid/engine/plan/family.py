@@ -155,10 +155,6 @@ class Family:
         table = pa.table(columns, names=[f"{CONSTANT}{place}" for place in places])
         return table if columns else without_columns(len(self.queries))
 
-    def number_of(self, name: str) -> int:
-        """The number of a query."""
-        return next(number for number, each in self.members.items() if each.name == name)
-
     def with_queries(self, more: Sequence[General]) -> tuple[Family, Sequence[General]]:
         """The family with more queries of its shape, and those for which there is no number left."""
         free = [number for number, each in enumerate(self.queries) if each is None]
@@ -168,9 +164,10 @@ class Family:
             queries[number] = each
         return Family(tuple(queries)), more[len(numbers) :]
 
-    def without(self, number: int) -> Family:
-        """The family without the query of this number, which has to be forgotten before another query gets it."""
-        return Family(tuple(None if place == number else each for place, each in enumerate(self.queries)))
+    def without(self, numbers: Iterable[int]) -> Family:
+        """The family without the queries of these numbers, which have to be forgotten before other queries get them."""
+        gone = set(numbers)
+        return Family(tuple(None if place in gone else each for place, each in enumerate(self.queries)))
 
     @property
     def nbytes(self) -> int:

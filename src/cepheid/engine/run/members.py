@@ -106,11 +106,11 @@ class FamilyMember(Member):
             letters = self._reader.read(joined, positions=shown)
             yield self.state.feed(letters, times[rows], joined, arrived, first=0, shown=shown, now=now)
 
-    def forget_query(self, number: int) -> None:
-        """Forget the query of a number, and its state. O(keys)."""
+    def forget_queries(self, numbers: Sequence[int]) -> None:
+        """Forget the queries of some numbers, and their state. O(keys)."""
         live = self.partitions.live
-        self.forget(live[self.partitions.table(live)[MEMBER].to_numpy() == number])
-        self.family = self.family.without(number)
+        self.forget(live[np.isin(self.partitions.table(live)[MEMBER].to_numpy(), numbers)])
+        self.family = self.family.without(numbers)
 
     def named(self, error: LimitError) -> CepheidError:
         """An error about a match with the name of its query, and not with the number that the family has for it."""
@@ -166,7 +166,7 @@ class Members:
         """Queries as families, and alone; first: how many events of the stream came before them."""
         self.families += [FamilyMember(family, self._schema, **self._options) for family in families]
         for name, compiled in alone.items():
-            if not self._stays_alone(compiled):
+            if not self.stays_alone(compiled):
                 self.filtered[name] = FilteredMember(compiled, self._schema, **self._options)
             else:
                 self.alone[name] = member_of(compiled, self._schema, max_bytes=self._max_bytes, **self._options)
@@ -179,7 +179,7 @@ class Members:
         O(queries of the families that grow).
         """
         families = []
-        alone = {name: compiled for name, compiled in queries.items() if self._stays_alone(compiled)}
+        alone = {name: compiled for name, compiled in queries.items() if self.stays_alone(compiled)}
         for group in by_shape(General.of(name, compiled) for name, compiled in queries.items() if name not in alone):
             left: Sequence[General] = group
             for member in self.families:
@@ -190,19 +190,21 @@ class Members:
                 families.append(family)
         self.add(families, alone, first=first)
 
-    def _stays_alone(self, compiled: Compiled) -> bool:
+    def stays_alone(self, compiled: Compiled) -> bool:
         """Whether every event matters to a query; or it compares places, which it has to count itself."""
         return alone_for(compiled) is not None or (self._numbered and compiled.positional)
 
-    def leave(self, name: str) -> None:
-        """Forget a query, and its state. O(keys of its family)."""
-        self._begun.pop(name, None)
-        if self.alone.pop(name, None) is None:
-            member = next(member for member in self.families if name in member.family.names)
-            if len(member.family.live) == 1:
+    def leave(self, names: Iterable[str]) -> None:
+        """Forget queries, and their state. O(keys and queries of the families)."""
+        left = set(names)
+        for name in left & self.alone.keys():
+            del self.alone[name], self._begun[name]
+        for member in list(self.families):
+            numbers = [number for number, each in member.family.members.items() if each.name in left]
+            if len(numbers) == len(member.family.live):
                 self.families.remove(member)
-            else:
-                member.forget_query(member.family.number_of(name))
+            elif numbers:
+                member.forget_queries(numbers)
         self._visited = []
         self._pool()
 

@@ -19,14 +19,15 @@ import pyarrow.compute as pc
 
 from cepheid.engine.input.event_times import times_of
 from cepheid.engine.input.order import NEVER
-from cepheid.engine.input.rule_rows import row_of, rows_in
-from cepheid.engine.input.versions import ALWAYS_WAS, Row, Version, versions_of
+from cepheid.engine.input.rule_rows import row_of, rows_in, stored_row
+from cepheid.engine.input.versions import ALWAYS_WAS, GREATEST, Row, Version, versions_of
 from cepheid.engine.memory import container
+from cepheid.engine.memory.checks import demand
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, concatenate, python_value
 from cepheid.engine.output.origins import ROW
 from cepheid.engine.output.rule_table import check_fits, table_of, table_schema
-from cepheid.engine.plan.family import Family, General
+from cepheid.engine.plan.family import MOST_MEMBERS, Family, General
 from cepheid.engine.plan.numbered import NumberedQuery, shown
 from cepheid.engine.run.intake import Intake
 from cepheid.engine.run.member import IDLE_CHECK
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
 
 FORM = 1
 """How the state of rules is written."""
+
+DAY = 86_400_000
+"""Milliseconds, which date64 has."""
 
 
 class RuleVersion(NamedTuple):
@@ -197,6 +201,7 @@ class Acting:
         self.version, self.public, self.own = version, public, own
         self.numbered = NumberedQuery.of(own)
         self.shape = Shape(own.layout, self.numbered.layout, streams)
+        self._horizon = own.horizon
         self.nulls = 0
 
     @property
@@ -206,9 +211,9 @@ class Acting:
 
     @property
     def over(self) -> int | None:
-        """From when on no event matters to it; None: not known."""
-        until, horizon = self.version.until, self.own.horizon
-        ended = None if until is None or horizon is None else until + horizon + 1
+        """From when on no event matters to it; None: not known, or never."""
+        until, horizon = self.version.until, self._horizon
+        ended = None if until is None or horizon is None or until + horizon >= GREATEST else until + horizon + 1
         return ended if self.cut is None else self.cut if ended is None else min(self.cut, ended)
 
 
@@ -266,43 +271,53 @@ class RulesRecognizer(Intake[RuleMatches]):
         refused: list[RefusedRule] = []
         changed: dict[str, None] = {}
         with self._use.alone():
-            for given in rows_in(rows):
-                name, since = given.get("name"), given.get("from")
-
-                def refuse(error: CepheidError, *, late: bool = False) -> None:
-                    refused.append(RefusedRule(name, since, error, late))  # noqa: B023 - at once
-
-                try:
-                    row = row_of(given, self._source)
-                except CepheidError as error:
-                    refuse(error)
-                    continue
-                known = self._rows.setdefault(row.name, {})
-                if known.get(row.place) == row:
-                    continue
-                if self._passed > row.since:
-                    refuse(self._late(row.since), late=True)
-                    continue
-                try:
-                    compiled = None if row.text is None else self._compiled(row)
-                except CepheidError as error:
-                    refuse(error)
-                    continue
-                changed[row.name] = None
-                if row.place in known:
-                    refuse(self._contradiction(row))
-                    if known[row.place] is not None:
-                        refuse(self._contradiction(row))
-                    known[row.place] = None
-                    self._queries.pop((row.name, row.since), None)
-                    continue
-                known[row.place] = row
-                if compiled is not None:
-                    self._queries[row.name, row.since] = compiled
-            for rule in changed:
-                self._arrange(rule)
+            self._check_intact()
+            try:
+                for given in rows_in(rows):
+                    self._take(given, refused, changed)
+            finally:  # also after Ctrl-C: what has been taken is known from then on
+                acting: dict[str, list[Acting]] = {}
+                for each in self._acting.values() if changed else ():
+                    acting.setdefault(each.version.row.name, []).append(each)
+                for rule in changed:
+                    self._arrange(rule, acting.get(rule, ()))
             self.refused = tuple(refused)
         return self.refused
+
+    def _take(self, given: Mapping[str, Any], refused: list[RefusedRule], changed: dict[str, None]) -> None:
+        """One row; adds to `refused` and to `changed`, the names of rules."""
+
+        def refuse(error: CepheidError, *, late: bool = False) -> None:
+            refused.append(RefusedRule(given.get("name"), given.get("from"), error, late))
+
+        try:
+            row = row_of(given, self._source)
+        except CepheidError as error:
+            refuse(error)
+            return
+        known = self._rows.get(row.name, {})
+        if known.get(row.place) == row:
+            return
+        if self._passed > row.since:
+            refuse(self._late(row.since), late=True)
+            return
+        try:
+            compiled = None if row.text is None else self._compiled(row)
+        except CepheidError as error:
+            refuse(error)
+            return
+        changed[row.name] = None
+        known = self._rows.setdefault(row.name, {})
+        if row.place in known:
+            refuse(self._contradiction(row))
+            if known[row.place] is not None:
+                refuse(self._contradiction(row))
+            known[row.place] = None
+            self._queries.pop((row.name, row.since), None)
+            return
+        if compiled is not None:
+            self._queries[row.name, row.since] = compiled
+        known[row.place] = row
 
     def _contradiction(self, row: Row) -> CepheidError:
         return InputError(
@@ -316,22 +331,25 @@ class RulesRecognizer(Intake[RuleMatches]):
             help=f"give it again with a time from {self.said(self._passed)} on",
         )
 
-    def _arrange(self, name: str) -> None:
-        """The versions of a rule, after its rows have changed."""
-        acting = {each.version.key: each for each in self._acting.values() if each.version.row.name == name}
+    def _arrange(self, name: str, acting: Iterable[Acting] = ()) -> None:
+        """The versions of a rule, after its rows have changed; acting: those of it that have begun."""
+        begun = {each.version.key: each for each in acting}
         self._waiting.pop(name, None)
-        for version in versions_of(self._rows[name]):
-            if version.key in acting:
-                acting[version.key].version = version
+        for version in versions_of(self._rows.get(name, {})):
+            if version.key in begun:
+                begun[version.key].version = version
             elif version.key in self._queries:
                 self._waiting.setdefault(name, []).append(version)
 
     def said(self, time: int) -> Any:
-        """A time as the column has it."""
+        """A time as the column has it: the next one that it has, or its greatest."""
+        if time == ALWAYS_WAS:
+            return None
         kind = self.schema.field(self._time).type
-        return (
-            None if time == ALWAYS_WAS else python_value(pa.array([time], pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)[0])
-        )
+        if pa.types.is_date64(kind):
+            time = -(-time // DAY) * DAY
+        steps = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return python_value(pa.array([min(time, (1 << kind.bit_width - 1) - 1)], steps).cast(kind)[0])
 
     def public(self, version: Version) -> RuleVersion:
         """What users know a version by."""
@@ -413,7 +431,9 @@ class RulesRecognizer(Intake[RuleMatches]):
             member = self._members.alone.get(name)
             if member is not None:
                 yield name, member.advance(at)
-            self._members.leave(name)
+        if over:
+            self._members.leave(over)
+        for name in over:
             gone = self._acting.pop(name)
             if gone.nulls:
                 self._over_nulls[gone.version.key] = gone.nulls
@@ -505,30 +525,40 @@ class RulesRecognizer(Intake[RuleMatches]):
     def _load(self, numbers: dict[str, Any], sections: dict[str, Any]) -> None:
         said = json.loads(bytes(sections["rules"]))
         self._passed = container.time_in(numbers, "passed")
-        for row in (Row(*each) for each in said["rows"]):
+        for row in map(stored_row, said["rows"]):
             self._rows.setdefault(row.name, {})[row.place] = row
-        self._over_nulls = {(name, since): nulls for name, since, nulls in said["nulls"]}
+        self._over_nulls = {(name, _time_of(since)): container.integer(nulls, "nulls") for name, since, nulls in said["nulls"]}
         for name, since, acts in said["contradicting"]:
-            self._rows.setdefault(name, {})[since, acts] = None
+            demand(isinstance(name, str), isinstance(acts, bool))
+            self._rows.setdefault(name, {})[_time_of(since), acts] = None
         versions = {version.key: version for rows in self._rows.values() for version in versions_of(rows)}
         for name, (rule, since, nulls, fingerprint) in said["acting"].items():
             version = versions[rule, since]
+            demand(name == f"{since} {rule}")
             acting = self._acting[name] = Acting(version, self.public(version), self._compiled(version.row), self._streams)
-            acting.nulls = nulls
+            acting.nulls = container.integer(nulls, "nulls")
             if acting.own.fingerprint.hex() != fingerprint:
                 raise SnapshotError(f"the rule `{rule}` was compiled otherwise", help="start again, from the events of the longest window")
         for key, version in versions.items():
             if version.row.since >= self._passed:
                 self._queries[key] = self._compiled(version.row)
+        begun: dict[str, list[Acting]] = {}
+        for acting in self._acting.values():
+            begun.setdefault(acting.version.row.name, []).append(acting)
         for name in self._rows:
-            self._arrange(name)
+            self._arrange(name, begun.get(name, ()))
+        members = [name for names in (*said["families"], said["alone"]) for name in names if name is not None]
+        demand(sorted(members) == sorted(self._acting))
+        demand(*(self._members.stays_alone(own.numbered) == (name in said["alone"]) for name, own in self._acting.items()))
         families = [
             Family(tuple(None if name is None else General.of(name, self._acting[name].numbered) for name in names))
             for names in said["families"]
         ]
+        for family in families:
+            demand(len(family.queries) <= MOST_MEMBERS, len({each.shape for each in family.members.values()}) == 1)
         self._members.add(families, {})
         for name, first in said["alone"].items():
-            self._members.add((), {name: self._acting[name].numbered}, first=first)
+            self._members.add((), {name: self._acting[name].numbered}, first=container.integer(first, "first", most=self._events))
         places = {name: place for place, name in enumerate(said["alone"])}
         self._members.load(
             sections,
@@ -541,6 +571,11 @@ class RulesRecognizer(Intake[RuleMatches]):
     def _meaning(self) -> bytes:
         said = (FORM, self._source.type_column, self._source.stream, self._source.time_column)
         return hashlib.sha256(repr(said).encode()).digest()
+
+
+def _time_of(value: object) -> int:
+    """A time of a snapshot; raises ValueError for what is none."""
+    return container.integer(value, "time", least=ALWAYS_WAS, most=GREATEST)
 
 
 class FoundRules(FoundParts):
