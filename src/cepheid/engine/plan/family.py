@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.letters.predicates import BatchRows
-from cepheid.engine.letters.values import evaluate, literal, one_chunk
+from cepheid.engine.letters.values import Column, evaluate, literal, one_chunk
 from cepheid.engine.memory.pools import ragged
 from cepheid.engine.output.matches import without_columns
 from cepheid.language.syntax import Consumption
@@ -110,6 +110,12 @@ class General:
         return cls(name, own, compiled, tuple(constants))
 
     @cached_property
+    def numbers(self) -> tuple[Any, ...]:
+        """The constants as they are compared, numbers and times; None in place of others."""
+        found = (literal(constant.value, constant.type) for constant in self.constants)
+        return tuple(each.values if isinstance(each, Column) else None for each in found)
+
+    @cached_property
     def shape(self) -> Hashable:
         """Equal where two queries can be of one family."""
         names = tuple(measure.name for measure in self.own.plan.measures)
@@ -189,7 +195,7 @@ class Family:
             conditions = [predicate.condition for bit, predicate in enumerate(predicates) if mask >> bit & 1]
             shared = tuple(condition for condition in conditions if not _constants_in(condition))
             own = [part for condition in conditions for part in _conjuncts(condition) if _constants_in(part)]
-            found.append(Route(shared, _index(own, self.constants.take(pa.array(self.live)), self.live)))
+            found.append(Route(shared, _index(own, [*self.members.values()], self.live)))
         return tuple(found)
 
     def touched(self, events: pa.Table, pooled: PooledReader, words: Sequence[Array]) -> tuple[Array, Array]:
@@ -306,23 +312,23 @@ def _column(constants: Sequence[Literal | None]) -> pa.Array:
 # ---------------------------------------------------------------------------------------------------------------------------- indexes
 
 
-def _index(parts: Sequence[Expression], constants: pa.Table, numbers: Array) -> ConstantIndex | None:
+def _index(parts: Sequence[Expression], queries: Sequence[General], numbers: Array) -> ConstantIndex | None:
     """The index with the fewest entries over one expression that these conditions, all of which must hold, compare with constants.
 
-    numbers: of the query of each row of `constants`.
+    numbers: of the queries.
     """
-    compared: dict[Expression, list[tuple[str, str]]] = {}
+    compared: dict[Expression, list[tuple[str, int]]] = {}
     for part in parts:
         found = _comparison(part)
         if found is not None:
             compared.setdefault(found[0], []).append(found[1:])
-    indexes = [_index_of(expression, bounds, constants) for expression, bounds in compared.items()]
-    least = min((index for index in indexes if index is not None), key=lambda index: len(index.queries), default=None)
-    return None if least is None else dataclasses.replace(least, queries=numbers[least.queries].astype(np.int16))
+    spreads = [_spread_of(expression, bounds, queries) for expression, bounds in compared.items()]
+    best = min((spread for spread in spreads if spread is not None), key=lambda spread: spread.entries, default=None)
+    return None if best is None or best.entries > MOST_ENTRIES else best.index(numbers)
 
 
-def _comparison(part: Expression) -> tuple[Expression, str, str] | None:
-    """(expression, operator, name of the column) of a comparison with one constant; None for another condition."""
+def _comparison(part: Expression) -> tuple[Expression, str, int] | None:
+    """(expression, operator, place of the constant) of a comparison with one constant; None for another condition."""
     if not isinstance(part, Apply) or part.operator not in COMPARED - {"!="}:
         return None
     left, right = part.arguments
@@ -331,53 +337,63 @@ def _comparison(part: Expression) -> tuple[Expression, str, str] | None:
         left, right, operator = right, left, MIRRORED.get(operator, operator)
     if not isinstance(right, Field) or not _is_constant(right) or _constants_in(left):
         return None
-    return left, operator, right.path[0]
+    return left, operator, int(right.path[0].removeprefix(CONSTANT))
 
 
-def _index_of(expression: Expression, bounds: Sequence[tuple[str, str]], constants: pa.Table) -> ConstantIndex | None:
-    """The index over one expression.
+@record(slots=False)
+class Spread:
+    """The cells of an expression in which each query is: least .. greatest, of so many. constants: where the line is cut, see `ConstantIndex`."""
 
-    bounds: (operator, column of constants) of each comparison. None for decimals, for texts that are ordered, and past MOST_ENTRIES.
-    """
-    kind = constants[bounds[0][1]].type
+    expression: Expression
+    constants: Any
+    least: Array
+    greatest: Array
+    cells: int
+
+    @cached_property
+    def lengths(self) -> Array:
+        """How many cells each query is in."""
+        lengths: Array = np.maximum(self.greatest - self.least + 1, 0)
+        return lengths
+
+    @property
+    def entries(self) -> int:
+        """How many all are in."""
+        return int(self.lengths.sum())
+
+    def index(self, numbers: Array) -> ConstantIndex:
+        """The index; numbers: of the queries."""
+        owner, cells = ragged(self.least, self.lengths)
+        order = np.argsort(cells, kind="stable")
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(cells, minlength=self.cells))])
+        return ConstantIndex(self.expression, self.constants, starts, numbers[owner[order]].astype(np.int16))
+
+
+def _spread_of(expression: Expression, bounds: Sequence[tuple[str, int]], queries: Sequence[General]) -> Spread | None:
+    """The cells of one expression. bounds: (operator, place of the constant) of each comparison. None for decimals, and texts that are ordered."""
+    kind = queries[0].constants[bounds[0][1]].type
     if is_text(kind):
-        equal = next((name for operator, name in bounds if operator == "="), None)
+        equal = next((place for operator, place in bounds if operator == "="), None)
         if equal is None:
             return None
-        encoded = one_chunk(constants[equal]).cast(pa.large_string()).dictionary_encode()
-        cells = encoded.indices.to_numpy()
-        return _cells(expression, encoded.dictionary, cells, cells, len(encoded.dictionary))
-    if pa.types.is_decimal(kind):
+        texts = pa.array([each.constants[equal].value for each in queries], kind)
+        encoded = texts.cast(pa.large_string()).dictionary_encode()
+        cells = encoded.indices.to_numpy().astype(np.int64)
+        return Spread(expression, encoded.dictionary, cells, cells, len(encoded.dictionary))
+    if queries[0].numbers[bounds[0][1]] is None:
         return None
-    columns = {name: np.array([literal(value, kind).values for value in _steps(constants[name])]) for _, name in bounds}
+    columns = {place: np.array([each.numbers[place] for each in queries]) for _, place in bounds}
     points = np.unique(np.concatenate(list(columns.values())))
-    least, greatest = np.zeros(len(constants), np.int64), np.full(len(constants), 2 * len(points), np.int64)
-    for operator, name in bounds:
-        at = 2 * np.searchsorted(points, columns[name]) + 1
+    least, greatest = np.zeros(len(queries), np.int64), np.full(len(queries), 2 * len(points), np.int64)
+    for operator, place in bounds:
+        at = 2 * np.searchsorted(points, columns[place]) + 1
         if operator in {"=", ">", ">="}:
             least = np.maximum(least, at + (operator == ">"))
         if operator in {"=", "<", "<="}:
             greatest = np.minimum(greatest, at - (operator == "<"))
-        nothing = columns[name] != columns[name]
+        nothing = columns[place] != columns[place]
         least[nothing] = 2 * len(points) + 1
-    return _cells(expression, points, least, greatest, 2 * len(points) + 1)
-
-
-def _steps(column: pa.ChunkedArray) -> list[Any]:
-    temporal = pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)
-    values: list[Any] = (column.cast(pa.int64()) if temporal else column).to_pylist()
-    return values
-
-
-def _cells(expression: Expression, constants: Any, least: Array, greatest: Array, count: int) -> ConstantIndex | None:
-    """An index in which query i is in the cells least[i] .. greatest[i]."""
-    lengths = np.maximum(greatest - least + 1, 0)
-    if int(lengths.sum()) > MOST_ENTRIES:
-        return None
-    owner, cells = ragged(least, lengths)
-    order = np.argsort(cells, kind="stable")
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(cells, minlength=count))])
-    return ConstantIndex(expression, constants, starts, owner.astype(np.int16)[order])
+    return Spread(expression, points, least, greatest, 2 * len(points) + 1)
 
 
 def _conjuncts(condition: Expression) -> list[Expression]:

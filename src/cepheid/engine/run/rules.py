@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cepheid.engine.input.event_times import times_of
 from cepheid.engine.input.order import NEVER
@@ -89,7 +88,10 @@ class Shape:
 
     def together(self, parts: Sequence[QueryMatches], nulls: int) -> Matches:
         """The matches, whose positions are the numbers of their events. O(marks)."""
-        matches = concatenate(self.numbered or self.own, [part.made() for part in parts], null_keys=nulls)
+        if len(parts) == 1:
+            matches = dataclasses.replace(parts[0].made(), null_keys=nulls)
+        else:
+            matches = concatenate(self.numbered or self.own, [part.made() for part in parts], null_keys=nulls)
         if self.numbered is None:
             return matches
         matches = shown(matches, layout=self.own, streams=self.streams)
@@ -217,6 +219,18 @@ class Acting:
         return ended if self.cut is None else self.cut if ended is None else min(self.cut, ended)
 
 
+class Survey:
+    """What is asked of all versions that act. ending: those whose end is known. keyed: those of each PARTITION BY. shapes: of all."""
+
+    def __init__(self, acting: Mapping[str, Acting]) -> None:
+        self.ending = {name: each for name, each in acting.items() if each.version.until is not None}
+        self.shapes = {each.public: each.shape for each in acting.values()}
+        self.keyed: dict[tuple[str, ...], list[Acting]] = {}
+        for each in acting.values():
+            if each.own.written:
+                self.keyed.setdefault(each.own.written, []).append(each)
+
+
 class RulesRecognizer(Intake[RuleMatches]):
     """The run state of rules over one stream. Make one with `Rules.recognizer`.
 
@@ -250,6 +264,7 @@ class RulesRecognizer(Intake[RuleMatches]):
         self._rows: dict[str, dict[tuple[int, bool], Row | None]] = {}  # None: rows there contradict each other
         self._queries: dict[tuple[str, int], Compiled] = {}  # of the versions that have not begun
         self._waiting: dict[str, list[Version]] = {}  # of each rule, by their time
+        self._survey: Survey | None = None  # of those, until some change
         self._acting: dict[str, Acting] = {}  # by the name that the version has among the members
         self._over_nulls: dict[tuple[str, int], int] = {}  # of versions that are over
         self._told: dict[RuleVersion, Shape] = {}  # the versions that the call of now speaks of
@@ -276,11 +291,7 @@ class RulesRecognizer(Intake[RuleMatches]):
                 for given in rows_in(rows):
                     self._take(given, refused, changed)
             finally:  # also after Ctrl-C: what has been taken is known from then on
-                acting: dict[str, list[Acting]] = {}
-                for each in self._acting.values() if changed else ():
-                    acting.setdefault(each.version.row.name, []).append(each)
-                for rule in changed:
-                    self._arrange(rule, acting.get(rule, ()))
+                self._arrange(changed)
             self.refused = tuple(refused)
         return self.refused
 
@@ -331,15 +342,24 @@ class RulesRecognizer(Intake[RuleMatches]):
             help=f"give it again with a time from {self.said(self._passed)} on",
         )
 
-    def _arrange(self, name: str, acting: Iterable[Acting] = ()) -> None:
-        """The versions of a rule, after its rows have changed; acting: those of it that have begun."""
-        begun = {each.version.key: each for each in acting}
-        self._waiting.pop(name, None)
-        for version in versions_of(self._rows.get(name, {})):
-            if version.key in begun:
-                begun[version.key].version = version
-            elif version.key in self._queries:
-                self._waiting.setdefault(name, []).append(version)
+    def _arrange(self, names: Iterable[str]) -> None:
+        """The versions of some rules, after their rows have changed."""
+        acting = {each.version.key: each for each in self._acting.values()}
+        for name in names:
+            self._waiting.pop(name, None)
+            for version in versions_of(self._rows.get(name, {})):
+                if version.key in acting:
+                    acting[version.key].version = version
+                elif version.key in self._queries:
+                    self._waiting.setdefault(name, []).append(version)
+        self._survey = None
+
+    @property
+    def _surveyed(self) -> Survey:
+        """What is asked of all that act, batch after batch."""
+        if self._survey is None:
+            self._survey = Survey(self._acting)
+        return self._survey
 
     def said(self, time: int) -> Any:
         """A time as the column has it: the next one that it has, or its greatest."""
@@ -389,7 +409,7 @@ class RulesRecognizer(Intake[RuleMatches]):
 
     def _found(self, events: pa.Table, times: Array) -> FoundRules:
         first = self._events
-        self._told = {each.public: each.shape for each in self._acting.values()}
+        self._told = dict(self._surveyed.shapes)
         if events.num_rows:
             self._latest = max(self._latest, int(times[-1]))
             self._events += events.num_rows
@@ -421,12 +441,12 @@ class RulesRecognizer(Intake[RuleMatches]):
     def _next(self) -> int | None:
         """The time at which a version begins, or at which one is over."""
         begin = [waiting[0].row.since for waiting in self._waiting.values()]
-        over = [each.over for each in self._acting.values()]
+        over = [each.over for each in self._surveyed.ending.values()]
         return min([*begin, *(time for time in over if time is not None)], default=None)
 
     def _turn(self, at: int, first: int) -> Iterator[tuple[FamilyMember | str, DecidedMatches]]:
         """What ends at a time, and what begins; first: how many events came before."""
-        over = [name for name, each in self._acting.items() if each.over == at]
+        over = [name for name, each in self._surveyed.ending.items() if each.over == at]
         for name in over:
             member = self._members.alone.get(name)
             if member is not None:
@@ -449,21 +469,19 @@ class RulesRecognizer(Intake[RuleMatches]):
             begun[name] = acting.numbered
         if begun:
             self._members.join(begun, first=first)
+        self._survey = None
 
     def _count_nulls(self, events: pa.Table, times: Array) -> None:
         if self._group_nulls:
             return
-        missing = {}
-        for each in self._acting.values():
-            keys = each.own.written
-            if keys not in missing:
-                columns = [events[key].is_null() for key in keys if events[key].null_count]
-                some = columns[0] if columns else None
-                for column in columns[1:]:
-                    some = pc.or_(some, column)
-                missing[keys] = None if some is None else times[some.to_numpy()]
-            dropped, until = missing[keys], each.version.until
-            if dropped is not None:
+        for keys, several in self._surveyed.keyed.items():
+            missing = np.zeros(len(times), np.bool_)
+            for key in keys:
+                if events[key].null_count:
+                    missing |= events[key].is_null().to_numpy()
+            dropped = times[missing]
+            for each in several if len(dropped) else ():
+                until = each.version.until
                 each.nulls += len(dropped) if until is None else int(np.searchsorted(dropped, until))
 
     def _undecided(self) -> FoundRules:
@@ -542,11 +560,7 @@ class RulesRecognizer(Intake[RuleMatches]):
         for key, version in versions.items():
             if version.row.since >= self._passed:
                 self._queries[key] = self._compiled(version.row)
-        begun: dict[str, list[Acting]] = {}
-        for acting in self._acting.values():
-            begun.setdefault(acting.version.row.name, []).append(acting)
-        for name in self._rows:
-            self._arrange(name, begun.get(name, ()))
+        self._arrange(self._rows)
         members = [name for names in (*said["families"], said["alone"]) for name in names if name is not None]
         demand(sorted(members) == sorted(self._acting))
         demand(*(self._members.stays_alone(own.numbered) == (name in said["alone"]) for name, own in self._acting.items()))
