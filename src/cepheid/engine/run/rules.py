@@ -264,8 +264,8 @@ class RulesRecognizer(Intake[RuleMatches]):
         self._rows: dict[str, dict[tuple[int, bool], Row | None]] = {}  # None: rows there contradict each other
         self._queries: dict[tuple[str, int], Compiled] = {}  # of the versions that have not begun
         self._waiting: dict[str, list[Version]] = {}  # of each rule, by their time
-        self._survey: Survey | None = None  # of those, until some change
         self._acting: dict[str, Acting] = {}  # by the name that the version has among the members
+        self._survey: Survey | None = None  # of these, until they change
         self._over_nulls: dict[tuple[str, int], int] = {}  # of versions that are over
         self._told: dict[RuleVersion, Shape] = {}  # the versions that the call of now speaks of
         self.refused: tuple[RefusedRule, ...] = ()
