@@ -154,6 +154,7 @@ def pushed_in_pieces(
         if rng.random() < 0.4:
             recognizer.restore(recognizer.snapshot())
         assert not recognizer.change(rng.sample(due, len(due))), text
+    assert not recognizer.change(to_come), text
     keep(recognizer.advance_time(until + (1 if isinstance(until, int) else dt.timedelta(microseconds=1))))
     left: dict[Any, Counter[str]] = defaultdict(Counter)
     left |= {version: shown(matches) for version, matches in recognizer.undecided().found.items()}

@@ -83,7 +83,12 @@ def connect():
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests marked `connect` are run by a process of their own (`-m connect`); elsewhere they are deselected. What needs no session is marked `tasks`."""
     for item in items:
-        if item.path.is_relative_to(Path(__file__).parent) and not {"spark", "connect"} & set(item.fixturenames):
+        if not item.path.is_relative_to(Path(__file__).parent):
+            continue
+        if {"spark", "connect"} & set(item.fixturenames):
+            # Spark's Python side now and then leaves a socket that the JVM has closed to the garbage collector, which may run in any test.
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+        else:
             item.add_marker("tasks")
     if "connect" in (config.option.markexpr or ""):
         return
