@@ -5,7 +5,8 @@
 The queries are those of `bench_queries` that are about one id (`equal`), and the pushes are the same. `fixed`: `cepheid.queries`. `still`: as rules
 that all act from the beginning. `changing`: as many changes, evenly spread: each gives one rule another limit, and what its version before has begun
 still ends. `stopping`: the same, where the version before is given up. Figures are microseconds of the processor per event, in turns, the medians of
-three; `change` is milliseconds for one change, with its compilation. The matches are counted beside those of a run over the whole.
+three: a version begins within a push, so of few events the thousand that begin with the first are a large part; `change` is milliseconds for one
+change, with its compilation. The matches are counted beside those of a run over the whole.
 """
 
 from __future__ import annotations
