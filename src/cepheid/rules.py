@@ -6,7 +6,6 @@ cost little more than a few, as with `cepheid.queries`; a rule that comes, chang
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 from collections.abc import Mapping
@@ -20,9 +19,8 @@ from cepheid.engine.evaluations.progress import telling
 from cepheid.engine.input.columns import is_streams
 from cepheid.engine.input.event_times import times_of
 from cepheid.engine.input.rule_rows import rows_in
-from cepheid.engine.input.versions import ALWAYS_WAS
+from cepheid.engine.input.rule_versions import ALWAYS_WAS
 from cepheid.engine.memory.process import named_memory
-from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.rule_table import check_fits
 from cepheid.engine.plan.numbered import with_row
 from cepheid.engine.run import definition
@@ -30,7 +28,7 @@ from cepheid.engine.run.allowance import Allowance, check_max_bytes
 from cepheid.engine.run.batch import ordered
 from cepheid.engine.run.batches import END, decided
 from cepheid.engine.run.members import QueryMatches
-from cepheid.engine.run.rules import RuleMatches, RulesRecognizer, RuleVersion, Shape
+from cepheid.engine.run.rules import RuleMatches, RulesRecognizer, RuleVersion, Shape, begun_before, placed
 from cepheid.errors import NotSupportedError, check_choice
 from cepheid.query import Query, query
 from cepheid.schema import with_unreadable
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
 
     from cepheid.arguments import CheckedArguments
     from cepheid.engine.evaluations.progress import Progress
-    from cepheid.engine.input.versions import Row, Version
+    from cepheid.engine.input.rule_versions import Row, Version
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Matches
     from cepheid.engine.plan.compiled import Compiled
@@ -143,7 +141,7 @@ class Rules:
         schema = with_unreadable(pa.schema(list(own.attributes.items())), own.unreadable)
         recognizer = RulesRecognizer(
             with_row(own),
-            Compiling(schema, type=type, time=time, ahead=True),
+            RuleCompiler(schema, type=type, time=time, ahead=True),
             null_keys=asked.null_keys,
             variant=None if engine == "reference" else engine,
             ahead=True,
@@ -181,7 +179,7 @@ class Rules:
         own = query(ANY_EVENT).schema(schema, type=type, time=time)
         recognizer = RulesRecognizer(
             own,
-            Compiling(schema, type=type, time=time, ahead=lateness is not None),
+            RuleCompiler(schema, type=type, time=time, ahead=lateness is not None),
             lateness=lateness,
             order=columns_of("order", order),
             null_keys=null_keys,
@@ -214,7 +212,7 @@ def given_by(
             yield found.all(allowance())
 
 
-class Compiling:
+class RuleCompiler:
     """From a row to its query over a schema.
 
     ahead: whether the events of a time are read together, which THEN may ask for. fits: the schema and the keys of the table that its matches have to
@@ -257,7 +255,7 @@ def _by_definition(recognizer: RulesRecognizer, asked: CheckedArguments, refused
     found: dict[RuleVersion, Matches] = {}
     waiting: dict[RuleVersion, Matches] = {}
     for version, compiled in recognizer.to_come:
-        cut = version.until if compiled.plan.count else version.cut
+        cut = version.reads_before(counts=compiled.plan.count)
         read = times >= version.row.since
         until: int | str = complete
         if cut is not None:
@@ -281,10 +279,5 @@ def _by_definition(recognizer: RulesRecognizer, asked: CheckedArguments, refused
 
 def _begun(matches: Matches, version: Version, numbers: Array, *, layered: bool) -> Matches:
     """Those that begin before the end of their version, with the numbers of their events as positions."""
-    if version.until is not None and not matches.layout.count:
-        assert matches.layout.time is not None
-        begins = times_of(matches.events.select([matches.layout.time]).take(pa.array(matches.start_rows)), matches.layout.time)
-        matches = matches.take(np.flatnonzero(begins < version.until))
-    marks = matches.marks
-    shown = matches.positions if layered else numbers[marks.rows]
-    return dataclasses.replace(matches, marks=Ragged(matches.offsets, shown, matches.labels, marks.rows))
+    matches = begun_before(matches, version.until)
+    return matches if layered else placed(matches, numbers[matches.marks.rows])

@@ -15,7 +15,7 @@ import cepheid
 from cepheid.engine.evaluations import base as running
 from cepheid.engine.evaluations.absences.absence import Absence
 from cepheid.engine.plan.compiled import Compiled
-from cepheid.engine.run import member, queries
+from cepheid.engine.run import member, members
 from cepheid.engine.run.query_state import QueryState
 
 FEW, MANY = 100, 100_000
@@ -136,7 +136,7 @@ def test_looks_for_idle_keys_cost_what_events_cost(monkeypatch: pytest.MonkeyPat
         return expire(self, now)
 
     monkeypatch.setattr(member, "IDLE_CHECK", 1)
-    monkeypatch.setattr(queries, "IDLE_CHECK", 1)
+    monkeypatch.setattr(members, "IDLE_CHECK", 1)
     monkeypatch.setattr(QueryState, "expire", counted)
     query, schema = cepheid.query(QUERIES["a window"]), streams[FEW][0][0].schema
     for keys in (FEW, MANY):

@@ -26,7 +26,7 @@ from cepheid.spark.recognition import on
 from cepheid.spark.source import arrow_bytes
 from cepheid.spark.tasks.absences import FOREVER
 from cepheid.spark.tasks.rules import recognizer_of, run_rules
-from cepheid.spark.tasks.worker import TIME
+from cepheid.spark.tasks.worker import TIME, pack_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cepheid.engine.run.rules import RefusedRule
+    from cepheid.query import Query
     from cepheid.spark.options import Options
 
 ERROR = "error"
@@ -80,7 +81,7 @@ def on_rules(
 class RuleRecognition:
     """The result of `on_rules`: call it with a DataFrame, or pass it to `DataFrame.transform`."""
 
-    def __init__(self, rules: Any, keys: tuple[str, ...], carrier: Any, options: Options) -> None:
+    def __init__(self, rules: Any, keys: tuple[str, ...], carrier: Query, options: Options) -> None:
         self.rules, self.keys, self.options = rules, keys, options
         self._carrier = carrier
         self._options: dict[str, Any] = {"keys": keys, "null_keys": options.null_keys}
@@ -108,7 +109,7 @@ class RuleRecognition:
         events = plan.by_key(prepared).sortWithinPartitions(*map(column_named, [TIME, *plan.key_names]), *plan.tie_order)
         work = functools.partial(run_rules, plan.task().plain, rows, self._options, until, arrow_bytes(output))
         matches = map_in_arrow(events, work, output)
-        refused = recognizer_of(plan.source.schema, **self._options).change(rows)
+        refused = recognizer_of(pack_schema(plan.source.schema), **self._options).change(rows)
         if not refused:
             return matches
         told = [
@@ -119,7 +120,7 @@ class RuleRecognition:
     def refused(self, frame: DataFrame) -> tuple[RefusedRule, ...]:
         """The rules that do not act on the events of a DataFrame, and why; runs nothing but the reading of rules from a DataFrame."""
         plan = self._plan(frame)
-        return recognizer_of(plan.source.schema, **self._options).change(self._rows())
+        return recognizer_of(pack_schema(plan.source.schema), **self._options).change(self._rows())
 
     def _plan(self, frame: DataFrame) -> Plan:
         """How the events come to their keys: the plan of a query over any of them."""

@@ -1,6 +1,6 @@
 """The rows of rules as users write them, read and checked.
 
-Comes in: dicts, a table, a file. Goes out: `engine.input.versions.Row`, in steps of the time column of the events. What a row may have is in the
+Comes in: dicts, a table, a file. Goes out: `engine.input.rule_versions.Row`, in steps of the time column of the events. What a row may have is in the
 docstring of `cepheid.rules`.
 """
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cepheid.engine.input.event_times import time_number
 from cepheid.engine.input.read import events_of
-from cepheid.engine.input.versions import ALWAYS_WAS, ENDINGS, GREATEST, Row
+from cepheid.engine.input.rule_versions import ALWAYS_WAS, ENDINGS, GREATEST, Row
 from cepheid.engine.memory import container
 from cepheid.errors import InputError, check_choice, nearest, quoted
 

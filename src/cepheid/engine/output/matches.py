@@ -49,8 +49,8 @@ class Layout:
     dictionaries. keys: the attributes of PARTITION BY. time: the time column, or None. measures: the fields of SELECT's measures, if it names any.
     count: whether each match is a trigger with the number of its matches; measures are then `exact_counts.COUNT_FIELDS`. named: the attributes that
     the query speaks of, in its order. written: the variables of the pattern in its order, whatever SELECT shows. waits: how long what must not follow
-    a match is waited for, in steps of time from its end, or (true) from its start. derived: the attributes
-    by which equalities partition the stream further. said: what tells the query from others, for the identities of its matches.
+    a match is waited for, in steps of time from its end, or (true) from its start. derived: the attributes by which equalities partition the stream
+    further. said: what tells the query from others, for the identities of its matches.
     """
 
     variables: tuple[str, ...]

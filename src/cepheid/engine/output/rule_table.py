@@ -98,9 +98,7 @@ def _map_of(columns: dict[str, pa.Array], count: int, kind: pa.MapType) -> pa.Ar
     width = len(columns)
     offsets = pa.array(np.arange(count + 1) * width, pa.int32())
     if not width:
-        return pa.MapArray.from_arrays(
-            offsets, pa.array([], pa.string()), no_events(pa.schema([("", kind.item_type)]))[""].combine_chunks()
-        )
+        return pa.MapArray.from_arrays(offsets, pa.array([], pa.string()), pa.array([], kind.item_type))
     names = pa.array(list(columns)).take(pa.array(np.tile(np.arange(width), count)))
     order = np.arange(width * count).reshape(width, count).T.ravel()
     values = pa.chunked_array(list(columns.values()), kind.item_type).take(pa.array(order))

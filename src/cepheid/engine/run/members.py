@@ -19,7 +19,7 @@ from cepheid.engine.letters.pooled import PooledReader
 from cepheid.engine.output.matches import Matches, compact
 from cepheid.engine.plan.family import MEMBER, Family, General, alone_for, by_shape
 from cepheid.engine.run.layered import Layered, member_of
-from cepheid.engine.run.member import Member
+from cepheid.engine.run.member import IDLE_CHECK, Member
 from cepheid.errors import CepheidError, LimitError
 
 if TYPE_CHECKING:
@@ -161,6 +161,7 @@ class Members:
         self._begun: dict[str, int] = {}  # of those alone: events of the stream before them
         self._pooled = PooledReader((), source)
         self._visited: list[Member | Layered] = []  # by the last batch
+        self._batches = 0
 
     def add(self, families: Iterable[Family], alone: Mapping[str, Compiled], *, first: int = 0) -> None:
         """Queries as families, and alone; first: how many events of the stream came before them."""
@@ -273,14 +274,12 @@ class Members:
         return [*self.families, *self.filtered.values(), *self.alone.values()]
 
     def tidy(self, *, latest: int, events: int) -> None:
-        """As `Member.tidy`, of what the last batch touched."""
+        """As `Member.tidy`, of what the last batch touched; now and then all are looked at, as by `Member.look`."""
+        self._batches += 1
+        for member in self.every if self._batches % IDLE_CHECK == 0 else ():
+            member.look(latest=latest, events=events)
         for member in self._visited:
             member.tidy(latest=latest, events=events)
-
-    def look(self, *, latest: int, events: int) -> None:
-        """As `Member.look`, of all."""
-        for member in self.every:
-            member.look(latest=latest, events=events)
 
     def expire(self, *, latest: int, events: int) -> None:
         """As `Member.expire`, of all."""

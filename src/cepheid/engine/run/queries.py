@@ -18,7 +18,7 @@ from cepheid.engine.memory import container
 from cepheid.engine.output.matches import Matches, concatenate
 from cepheid.engine.plan.family import families
 from cepheid.engine.run.intake import Intake
-from cepheid.engine.run.member import IDLE_CHECK, load_keys
+from cepheid.engine.run.member import load_keys
 from cepheid.engine.run.members import Members, QueryMatches
 from cepheid.errors import LimitError
 
@@ -169,7 +169,6 @@ class QueriesRecognizer(Intake[ByName]):
             written: Partitions(written, self.schema, grouped=written if self._group_nulls else ())
             for written in dict.fromkeys(each.compiled.written for each in (*self._members.families, *self._members.filtered.values()))
         }
-        self._pushes = 0
         self.nothing: dict[str, Matches] = {name: each.layout.nothing for name, each in self.compiled.items()}
 
     @property
@@ -202,9 +201,6 @@ class QueriesRecognizer(Intake[ByName]):
         return FoundByName(self.nothing, self._members.undecided())
 
     def _tidy(self) -> None:
-        self._pushes += 1
-        if self._pushes % IDLE_CHECK == 0:
-            self._members.look(latest=self._latest, events=self._events)
         self._members.tidy(latest=self._latest, events=self._events)
 
     def _expire(self) -> None:

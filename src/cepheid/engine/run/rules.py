@@ -1,7 +1,7 @@
 """Rules that change while the stream runs: several queries, each of which begins and ends at its time.
 
-Comes in: rows of rules (`engine.input.versions`), and batches of events, in turn. Goes out: the matches of each version. The events are cut at the
-times at which something begins or ends, so what is given depends on these times alone, and not on the batches. A version is a member of its own
+Comes in: rows of rules (`engine.input.rule_versions`), and batches of events, in turn. Goes out: the matches of each version. The events are cut at
+the times at which something begins or ends, so what is given depends on these times alone, and not on the batches. A version is a member of its own
 (`Members`), or joins the family of its shape; the state of the others stays as it is.
 """
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 from cepheid.engine.input.event_times import times_of
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.rule_rows import row_of, rows_in, stored_row
-from cepheid.engine.input.versions import ALWAYS_WAS, GREATEST, Row, Version, versions_of
+from cepheid.engine.input.rule_versions import ALWAYS_WAS, GREATEST, Row, Version, versions_of
 from cepheid.engine.memory import container
 from cepheid.engine.memory.checks import demand
 from cepheid.engine.output.marks import Ragged
@@ -29,7 +29,6 @@ from cepheid.engine.output.rule_table import check_fits, table_of, table_schema
 from cepheid.engine.plan.family import MOST_MEMBERS, Family, General
 from cepheid.engine.plan.numbered import NumberedQuery, shown
 from cepheid.engine.run.intake import Intake
-from cepheid.engine.run.member import IDLE_CHECK
 from cepheid.engine.run.members import Members, QueryMatches
 from cepheid.engine.run.queries import FoundParts
 from cepheid.errors import CepheidError, InputError, SnapshotError
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Layout
-    from cepheid.engine.output.origins import Streams
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.run.allowance import Allowance
     from cepheid.engine.run.members import FamilyMember
@@ -84,7 +82,6 @@ class Shape:
 
     own: Layout
     numbered: Layout | None = None
-    streams: Streams | None = None
 
     def together(self, parts: Sequence[QueryMatches], nulls: int) -> Matches:
         """The matches, whose positions are the numbers of their events. O(marks)."""
@@ -94,10 +91,23 @@ class Shape:
             matches = concatenate(self.numbered or self.own, [part.made() for part in parts], null_keys=nulls)
         if self.numbered is None:
             return matches
-        matches = shown(matches, layout=self.own, streams=self.streams)
-        marks = matches.marks
-        numbers = matches.known_origin.numbers_of(marks.rows)
-        return dataclasses.replace(matches, marks=Ragged(matches.offsets, numbers, matches.labels, marks.rows))
+        matches = shown(matches, layout=self.own, streams=None)
+        return placed(matches, matches.rows)
+
+
+def placed(matches: Matches, numbers: Array) -> Matches:
+    """The matches with these positions (int64), one for each mark."""
+    return dataclasses.replace(matches, marks=Ragged(matches.offsets, numbers, matches.labels, matches.marks.rows))
+
+
+def begun_before(matches: Matches, until: int | None) -> Matches:
+    """Those of the matches that begin before a time, in steps of the time column; None, or of counts, which have no beginning: all. O(matches)."""
+    time = matches.layout.time
+    if until is None or time is None or matches.layout.count:
+        return matches
+    begins = times_of(matches.events.select([time]).take(pa.array(matches.start_rows)), time)
+    rows = np.flatnonzero(begins < until)
+    return matches.take(rows) if len(rows) < len(matches) else matches
 
 
 class RuleMatches(Mapping[RuleVersion, Matches]):
@@ -199,24 +209,20 @@ class RuleMatches(Mapping[RuleVersion, Matches]):
 class Acting:
     """A version that has begun. public: what users know it by. own: its query. nulls: how many events it left out for a NULL in their key."""
 
-    def __init__(self, version: Version, public: RuleVersion, own: Compiled, streams: Streams | None) -> None:
+    def __init__(self, version: Version, public: RuleVersion, own: Compiled) -> None:
         self.version, self.public, self.own = version, public, own
         self.numbered = NumberedQuery.of(own)
-        self.shape = Shape(own.layout, self.numbered.layout, streams)
+        self.shape = Shape(own.layout, self.numbered.layout)
         self._horizon = own.horizon
         self.nulls = 0
-
-    @property
-    def cut(self) -> int | None:
-        """Before when it reads events. A count has no beginning, so nothing of it goes on after its end."""
-        return self.version.until if self.own.plan.count else self.version.cut
 
     @property
     def over(self) -> int | None:
         """From when on no event matters to it; None: not known, or never."""
         until, horizon = self.version.until, self._horizon
         ended = None if until is None or horizon is None or until + horizon >= GREATEST else until + horizon + 1
-        return ended if self.cut is None else self.cut if ended is None else min(self.cut, ended)
+        cut = self.version.reads_before(counts=self.own.plan.count)
+        return min((time for time in (cut, ended) if time is not None), default=None)
 
 
 class Survey:
@@ -235,7 +241,7 @@ class RulesRecognizer(Intake[RuleMatches]):
     """The run state of rules over one stream. Make one with `Rules.recognizer`.
 
     It has the methods of `Recognizer`; they return `RuleMatches`. `change` takes further rows. source: the schema of the events. compiled: the query
-    of a row, raises CepheidError for a wrong one. numbered: whether events come with their numbers (`ROW`). streams: they are those of.
+    of a row, raises CepheidError for a wrong one. numbered: whether events come with their numbers (`ROW`).
     """
 
     def __init__(
@@ -250,13 +256,12 @@ class RulesRecognizer(Intake[RuleMatches]):
         max_bytes: int | None = None,
         ahead: bool = False,
         numbered: bool = False,
-        streams: Streams | None = None,
     ) -> None:
         if source.time_column is None:
             raise InputError("rules act from a time on, and the events have no time column", help="name it with time=")
         options: dict[str, Any] = {"variant": variant}
         super().__init__(source, lateness=lateness, order=order, null_keys=null_keys, max_bytes=max_bytes, ahead=ahead, options=options)
-        self._compiled, self._numbered, self._streams = compiled, numbered, streams
+        self._compiled, self._numbered = compiled, numbered
         self._time = source.time_column
         own = pa.schema([field for field in self.schema if field.name != ROW]).append(pa.field(ROW, pa.int64()))
         everything = dataclasses.replace(source, attributes={field.name: field.type for field in own})
@@ -270,7 +275,6 @@ class RulesRecognizer(Intake[RuleMatches]):
         self._told: dict[RuleVersion, Shape] = {}  # the versions that the call of now speaks of
         self.refused: tuple[RefusedRule, ...] = ()
         self._passed = NEVER  # everything before is decided
-        self._pushes = 0
 
     # ------------------------------------------------------------------------------------------------------------------- rules
 
@@ -462,7 +466,7 @@ class RulesRecognizer(Intake[RuleMatches]):
             version = self._waiting[rule].pop(0)
             if not self._waiting[rule]:
                 del self._waiting[rule]
-            acting = Acting(version, self.public(version), self._queries.pop(version.key), self._streams)
+            acting = Acting(version, self.public(version), self._queries.pop(version.key))
             name = f"{version.row.since} {rule}"
             self._acting[name] = acting
             self._told[acting.public] = acting.shape
@@ -488,9 +492,6 @@ class RulesRecognizer(Intake[RuleMatches]):
         return FoundRules(self, self._members.undecided())
 
     def _tidy(self) -> None:
-        self._pushes += 1
-        if self._pushes % IDLE_CHECK == 0:
-            self._members.look(latest=self._latest, events=self._events)
         self._members.tidy(latest=self._latest, events=self._events)
 
     def _expire(self) -> None:
@@ -505,15 +506,10 @@ class RulesRecognizer(Intake[RuleMatches]):
         found: dict[RuleVersion, list[QueryMatches]] = {}
         for name, part in parts:
             acting = self._acting[name]
-            until, kept = acting.version.until, part
-            if until is not None and not acting.own.plan.count:
-                matches = part.made()
-                begins = times_of(matches.events.select([self._time]).take(pa.array(matches.start_rows)), self._time)
-                rows = np.flatnonzero(begins < until)
-                if not len(rows):
-                    continue
-                kept = QueryMatches(matches.take(rows) if len(rows) < len(matches) else matches)
-            found.setdefault(acting.public, []).append(kept)
+            until = acting.version.until
+            kept = part if until is None else QueryMatches(begun_before(part.made(), until))
+            if until is None or len(kept.matches):
+                found.setdefault(acting.public, []).append(kept)
         return RuleMatches(self.source, dict(self._told), found)
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
@@ -553,7 +549,7 @@ class RulesRecognizer(Intake[RuleMatches]):
         for name, (rule, since, nulls, fingerprint) in said["acting"].items():
             version = versions[rule, since]
             demand(name == f"{since} {rule}")
-            acting = self._acting[name] = Acting(version, self.public(version), self._compiled(version.row), self._streams)
+            acting = self._acting[name] = Acting(version, self.public(version), self._compiled(version.row))
             acting.nulls = container.integer(nulls, "nulls")
             if acting.own.fingerprint.hex() != fingerprint:
                 raise SnapshotError(f"the rule `{rule}` was compiled otherwise", help="start again, from the events of the longest window")

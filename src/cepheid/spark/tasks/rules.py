@@ -5,38 +5,50 @@ The engine is the embedded one, `RulesRecognizer`, with all keys of the task in 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.engine.input.rule_rows import rows_in
 from cepheid.engine.output.rule_table import table_schema
 from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.batches import END
 from cepheid.engine.run.rules import RulesRecognizer
-from cepheid.rules import Compiling, given_by
+from cepheid.rules import RuleCompiler, given_by
 from cepheid.spark.tasks.absences import FOREVER, UNTIL
 from cepheid.spark.tasks.packing import steps
 from cepheid.spark.tasks.worker import Incoming, Task, unpack_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
-    from cepheid.schema import EventSchema
+    from cepheid.engine.input.rule_versions import Row
+    from cepheid.engine.plan.compiled import Compiled
 
 
-def recognizer_of(schema: EventSchema, *, keys: Sequence[str], null_keys: str) -> RulesRecognizer:
-    """A recognizer of rules whose matches fit one table; keys: attributes that all have in PARTITION BY."""
-    assert schema.time_column is not None
-    arrow = pa.schema(list(schema.attributes.items()))
-    fits = table_schema(arrow, schema.time_column, keys), keys
-    return RulesRecognizer(schema, Compiling(schema, ahead=True, fits=fits), null_keys=null_keys, ahead=True)
+COMPILED_RULES = 1 << 12
+"""Rules that a worker process remembers as they were compiled: all its tasks ask for the same, and each takes some milliseconds."""
+
+
+@functools.lru_cache(2)
+def compiler_of(schema: tuple[Any, ...], keys: tuple[str, ...]) -> Callable[[Row], Compiled]:
+    """What compiles the rows of rules whose matches fit one table, each at most once in this process; schema: as `pack_schema` has it."""
+    events = unpack_schema(schema)
+    assert events.time_column is not None
+    arrow = pa.schema(list(events.attributes.items()))
+    fits = table_schema(arrow, events.time_column, keys), keys
+    return functools.lru_cache(COMPILED_RULES)(RuleCompiler(events, ahead=True, fits=fits))
+
+
+def recognizer_of(schema: tuple[Any, ...], *, keys: tuple[str, ...], null_keys: str) -> RulesRecognizer:
+    """A recognizer of such rules; schema: of the events. keys: attributes that all rules have in PARTITION BY."""
+    return RulesRecognizer(unpack_schema(schema), compiler_of(schema, keys), null_keys=null_keys, ahead=True)
 
 
 def run_rules(
     task: Mapping[str, Any],
-    rows: Sequence[Mapping[str, Any]],
+    rows: list[dict[str, Any]],
     options: Mapping[str, Any],
     until: int | None,
     output: bytes,
@@ -50,8 +62,8 @@ def run_rules(
     """
     own = Task(**task)
     schema = pa.ipc.read_schema(pa.py_buffer(output))
-    recognizer = recognizer_of(unpack_schema(own.schema), **options)
-    recognizer.change(rows_in(list(rows)))
+    recognizer = recognizer_of(own.schema, **options)
+    recognizer.change(rows)
     given = (batch for batch in batches if batch.num_rows)
     first = next(given, None)
     if first is None:

@@ -53,6 +53,10 @@ class Version:
     until: int | None
     cut: int | None
 
+    def reads_before(self, *, counts: bool) -> int | None:
+        """Before when it reads events. counts: whether its query counts: a count has no beginning, so nothing of it goes on after its end."""
+        return self.until if counts else self.cut
+
     @property
     def key(self) -> tuple[str, int]:
         """What tells it from all others."""
