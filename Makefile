@@ -5,12 +5,12 @@
 #   make setup   the environment in .venv, with the kernel compiled
 #   make check   lint, types, tests
 #   make format  format the sources
-#   make test-all        the tests with 2,000 random patterns per mode instead of 60; keeps a record
+#   make test-all        the tests with 2,000 random patterns per mode instead of 60; keeps a record, which ONLY=guards renews in part
 #   make setup-browser  whether a Chromium is found for the tests of the workbench's page, else how to get one
 #   make test-spark-3.5  the tests of all methods with Spark 3.5; test-spark-4.0, -4.1, -4.2 too (`make test` has the newest); TESTS= names others
 #   make test-spark-versions  the same with each of them; keeps a record
 #   make sanitize        the random tests outside Spark with kernels built with the address and undefined-behaviour sanitizers; keeps a record
-#   make random          53,000 random patterns that compare events, or with negation or THEN, in every way, against the definition; keeps a record
+#   make random          65,000 random patterns that compare events, or with negation or THEN, in every way, against the definition; keeps a record, which ONLY=TIMED renews in part
 #   make kills   kill the driver and the workers of a stream 25 times each, and count what is lost or doubled; keeps a record
 #   make cluster-test  a stream on a standalone cluster on this machine, whose executors, workers and driver are killed; keeps a record
 #   make kafka-test  from topic to topic with a Kafka broker whose jars Maven brings, on Spark 4.2: repeats, late events, idle partitions, Avro
@@ -127,7 +127,7 @@ test: compiled
 # Leaves its result, with the seed, in benchmarks/record/tests.json.
 test-all:
 	@$(MAKE) --no-print-directory test-connect CASES=2000
-	@$(BIN)/python benchmarks/record_tests.py --cases 2000
+	@$(BIN)/python benchmarks/record_tests.py --cases 2000 $(if $(ONLY),--parts $(ONLY))
 
 lint: $(VENV)/.installed
 	@$(BIN)/ruff check
@@ -213,7 +213,7 @@ test-spark-versions: compiled $(OLD_SPARKS:%=$(SPARK_VENV)-%/.installed)
 	@$(BIN)/python benchmarks/record_spark_versions.py
 
 random: setup
-	@$(BIN)/python benchmarks/record_random.py
+	@$(BIN)/python benchmarks/record_random.py $(if $(ONLY),--fragments $(ONLY))
 
 kills: setup
 	@$(BIN)/python benchmarks/record_kills.py

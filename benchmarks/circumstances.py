@@ -28,6 +28,14 @@ def circumstances() -> dict[str, Any]:
     }
 
 
+def kept(name: str, part: str) -> dict[str, Any]:
+    """What a record says of its parts, which are measured one by one: none if there is no such record."""
+    try:
+        return dict(json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")).get(part, {}))
+    except FileNotFoundError:
+        return {}
+
+
 def write(name: str, figures: dict[str, Any], *, before: dict[str, Any] | None = None) -> None:
     """Print the figures with their circumstances and keep them as benchmarks/record/NAME.json.
 

@@ -5,8 +5,8 @@
 Each case is a query that compares events, or has ALL, UNLESS, NOT or THEN (others are left out), and a stream. Its matches must be those of
 `cepheid.testing.reference`, from every engine on the whole stream, and from every other way in which events come
 (`cepheid.testing.differential.WAYS`: pushed, cut, restored, late, one by one), whose engines change in turn. The record has the seed; a difference
-is printed with its case, counted, and makes the exit status 1. It is written after each fragment, so that a run that is stopped leaves what it did.
-(Spark: `make test-all`.)
+is printed with its case, counted, and makes the exit status 1. It is written after each fragment, with the commit that was tried: a run that is
+stopped leaves what it did, and one with --fragments leaves what the record says of the others. (Spark: `make test-all`.)
 """
 
 from __future__ import annotations
@@ -109,26 +109,30 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--share", type=float, default=1.0, help="of the cases")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
-    parser.add_argument("--fragments", nargs="*", choices=list(CASES), default=list(CASES), help="only these, in a record of their own")
+    parser.add_argument("--fragments", nargs="*", choices=list(CASES), default=list(CASES), help="only these; the record keeps the others")
     options = parser.parse_args()
-    first = seed = int(os.environ.get("CEPHEID_SEED") or secrets.randbelow(2**32))
-    before, began = circumstances.circumstances(), time.monotonic()
-    figures: dict[str, Counter[str]] = {}
-    name = "random" if options.fragments == list(CASES) else "_".join(["random", *map(str.lower, options.fragments)])
+    seed = int(os.environ.get("CEPHEID_SEED") or secrets.randbelow(2**32))
+    before = circumstances.circumstances()
+    figures = circumstances.kept("random", "fragments")
     with ProcessPoolExecutor(options.processes) as pool:
         for fragment in options.fragments:
-            cases = CASES[fragment]
-            found = figures[fragment] = Counter()
+            cases, first, began = CASES[fragment], seed, time.monotonic()
+            found: Counter[str] = Counter()
             while found["cases"] < cases * options.share:
                 pieces = options.processes
                 for done in pool.map(tried, itertools.repeat(fragment), [AT_ONCE] * pieces, range(seed, seed + pieces)):
                     found.update(done)
                 seed += pieces
                 print(fragment, dict(found), flush=True)
-            taken = round(time.monotonic() - began)
-            record = {"seed": first, "ways": list(WAYS), "engines": ENGINES, "longest": LONGEST, "seconds": taken, "fragments": figures}
-            circumstances.write(name, record, before=before)
-    return int(any(found["differences"] for found in figures.values()))
+            tried_here = {
+                "commit": before["commit"],
+                "changed": before["changed"],
+                "seed": first,
+                "seconds": round(time.monotonic() - began),
+            }
+            figures[fragment] = tried_here | {"cases": 0, "differences": 0} | found
+            circumstances.write("random", {"ways": list(WAYS), "engines": ENGINES, "longest": LONGEST, "fragments": figures}, before=before)
+    return int(any(figures[fragment]["differences"] for fragment in options.fragments))
 
 
 if __name__ == "__main__":

@@ -1,31 +1,40 @@
 """All tests with many random cases per mode, and their result as a record.
 
-    python benchmarks/record_tests.py [--cases N] [--name RECORD] [ARGUMENT OF PYTEST ..]
+    python benchmarks/record_tests.py [--cases N] [--parts P ..] [--name RECORD] [ARGUMENT OF PYTEST ..]
 
-`make test-all` runs it on all tests in the three parts of PARTS, one beside the other; what all but the first print follows in the end. With
-arguments there is one run of pytest. The record has the seed: CEPHEID_SEED and CEPHEID_CASES repeat the run. The exit status is pytest's.
+`make test-all` runs it on all tests, in the parts of PARTS, two at a time. The record has each part with its commit and its seed: CEPHEID_SEED and
+CEPHEID_CASES repeat it. It is written after each part, so that a run that is stopped leaves what it did, and one with --parts leaves what the record
+says of the others. With arguments of pytest there is one part, of these. The exit status is the highest of pytest's.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
-import operator
 import os
 import secrets
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import circumstances
 
-# The tests of Spark, those that draw most cases, all others: about the same time each, so that two cores have work to the end.
-MANY = ("tests/automata", "tests/properties")
-PARTS = (["tests/spark"], [*MANY], [f"--ignore={path}" for path in ("tests/spark", *MANY)])
+ROOT = Path(__file__).parent.parent
+GUARDED = [f"tests/engine/{path.name}" for path in sorted((ROOT / "tests/engine").glob("test_guarded*.py"))]
+APART = ("tests/spark", "tests/automata", "tests/properties", "tests/engine")
+PARTS = {
+    "spark": ["tests/spark"],
+    "properties": ["tests/properties"],
+    "guards": GUARDED,
+    "automata": ["tests/automata"],
+    "engine": ["tests/engine", *(f"--ignore={path}" for path in GUARDED)],
+    "others": [f"--ignore={path}" for path in APART],
+}
+"""The tests: those that take long come first."""
 
 
 def counts(report: Path) -> dict[str, Any]:
@@ -40,38 +49,41 @@ def counts(report: Path) -> dict[str, Any]:
     return {"passed": passed, "failed": failed, "skipped": number["skipped"], "seconds": seconds, "failed_tests": names}
 
 
-def together(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """The counts of several runs as those of one."""
-    return {name: functools.reduce(operator.add, (run[name] for run in runs)) for name in runs[0]}
+def ran(name: str, arguments: list[str], cases: int, seed: int) -> dict[str, Any]:
+    """What the record says of one run of pytest, whose output is in out/NAME.log."""
+    before, began = circumstances.circumstances(), time.monotonic()
+    environment = {**os.environ, "CEPHEID_CASES": str(cases), "CEPHEID_SEED": str(seed), "CEPHEID_REQUIRE_COMPILED": "1"}
+    log = ROOT / "out" / f"{name}.log"
+    log.parent.mkdir(exist_ok=True)
+    print(f"{name}: what pytest says is in out/{log.name}", flush=True)
+    with tempfile.TemporaryDirectory() as folder, log.open("w", encoding="utf-8") as output:
+        report = Path(folder) / "report.xml"
+        # The limit of one test is for 200 cases on an idle machine.
+        command = [sys.executable, "-m", "pytest", "-m", "not connect", "-o", "timeout=9000", f"--junitxml={report}", *arguments]
+        done = subprocess.run(command, env=environment, cwd=ROOT, stdout=output, stderr=output, check=False)
+        found = counts(report) if report.exists() else {}
+    about = {"commit": before["commit"], "changed": before["changed"], "cases": cases, "seed": seed, "exit_status": done.returncode}
+    return about | found | {"seconds": round(time.monotonic() - began)}
 
 
 def main() -> int:
     """Run the tests, write the record, return pytest's exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=list(PARTS), help="only these; the record keeps the others")
     parser.add_argument("--name", default="tests")
+    parser.add_argument("--processes", type=int, default=2)
     options, rest = parser.parse_known_args()
     seed = int(os.environ.get("CEPHEID_SEED") or secrets.randbelow(2**32))
     before = circumstances.circumstances()
-    environment = {**os.environ, "CEPHEID_CASES": str(options.cases), "CEPHEID_SEED": str(seed), "CEPHEID_REQUIRE_COMPILED": "1"}
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        reports, processes = [], []
-        parts = [rest] if rest else PARTS
-        for number, part in enumerate(parts):
-            reports.append(Path(folder) / f"report{number}.xml")
-            # The limit of one test is for 200 cases on an idle machine.
-            command = [sys.executable, "-m", "pytest", "-m", "not connect", "-o", "timeout=9000", f"--junitxml={reports[-1]}", *part]
-            with (Path(folder) / f"output{number}").open("w") as output:
-                shown = None if number == 0 else output
-                processes.append(subprocess.Popen(command, env=environment, cwd=Path(__file__).parent.parent, stdout=shown, stderr=shown))
-        status = max(process.wait() for process in processes)
-        for number in range(1, len(parts)):
-            print((Path(folder) / f"output{number}").read_text(encoding="utf-8"), flush=True)
-        if not all(report.exists() for report in reports):
-            return status
-        found = together([counts(report) for report in reports]) | {"seconds": round(time.monotonic() - began)}
-        circumstances.write(options.name, {"cases": options.cases, "seed": seed, "exit_status": status, **found}, before=before)
+    parts = {"given": rest} if rest else {name: PARTS[name] for name in options.parts}
+    figures, status = {} if rest else circumstances.kept(options.name, "parts"), 0
+    with ThreadPoolExecutor(options.processes) as pool:
+        running = {pool.submit(ran, f"{options.name}-{name}", given, options.cases, seed): name for name, given in parts.items()}
+        for run in as_completed(running):
+            figures[running[run]] = run.result()
+            status = max(status, run.result()["exit_status"])
+            circumstances.write(options.name, {"parts": figures}, before=before)
     return status
 
 
