@@ -28,7 +28,7 @@ from cepheid.engine.run.allowance import Allowance, check_max_bytes
 from cepheid.engine.run.batch import ordered
 from cepheid.engine.run.batches import END, decided
 from cepheid.engine.run.members import QueryMatches
-from cepheid.engine.run.rules import RuleMatches, RulesRecognizer, RuleVersion, Shape, begun_before, placed
+from cepheid.engine.run.rules import RuleMatches, RuleQuery, RulesRecognizer, RuleVersion, Shape, begun_before, placed
 from cepheid.errors import NotSupportedError, check_choice
 from cepheid.query import Query, query
 from cepheid.schema import with_unreadable
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from cepheid.engine.input.rule_versions import Row, Version
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Matches
-    from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.run.rules import RefusedRule
     from cepheid.schema import EventSchema
 
@@ -223,7 +222,7 @@ class RuleCompiler:
         self._schema, self._ahead, self._fits, self._where = schema, ahead, fits, where
         self._parsed = functools.lru_cache(TEXTS)(query)  # a thousand rules may have one text
 
-    def __call__(self, row: Row) -> Compiled:
+    def __call__(self, row: Row) -> RuleQuery:
         """The query of a row; raises CepheidError where it is wrong."""
         assert row.text is not None
         parsed = self._parsed(row.text)
@@ -238,7 +237,7 @@ class RuleCompiler:
                 "THEN looks at all events of a time together, and without lateness= the recognizer reads each as it comes",
                 help="lateness=0 makes the events of the newest time wait",
             )
-        return compiled
+        return RuleQuery(row.member, compiled)
 
 
 def _by_definition(recognizer: RulesRecognizer, asked: CheckedArguments, refused: tuple[RefusedRule, ...]) -> RuleMatches:

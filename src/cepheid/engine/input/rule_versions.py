@@ -40,6 +40,11 @@ class Row:
     ends: str | None = None
 
     @property
+    def member(self) -> str:
+        """The name of its query among those that are run."""
+        return f"{self.since} {self.name}"
+
+    @property
     def place(self) -> tuple[int, bool]:
         """Where it stands among the rows of its rule: what is deleted may begin anew at that time."""
         return self.since, self.text is not None

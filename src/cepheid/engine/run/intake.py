@@ -205,9 +205,14 @@ class Intake(ABC, Generic[Answer_co]):
             )
 
     @contextlib.contextmanager
-    def passing(self, now: int) -> Iterator[Decided[Answer_co]]:
-        """What `advance_time` gives, to be made inside; now: in steps of the time column."""
+    def passing(self, now: int, more: tuple[pa.Table, Array] | None = None) -> Iterator[Decided[Answer_co]]:
+        """What `advance_time` gives, to be made inside; now: in steps of the time column.
+
+        more: further events with the columns of the schema, and their times, which are read before, where events wait for later ones.
+        """
         with self._use.alone(), self._changing():
+            if more is not None and self._order is not None:
+                self._order.hold(*more)
             events, times = self._nothing if self._order is None else self._order.advance(now)
             self._latest = max(self._latest, now)
             yield self._found(events, times).then(self._expire)
@@ -374,13 +379,16 @@ class Intake(ABC, Generic[Answer_co]):
             return self._packed()
 
     def _packed(self) -> bytes:
+        return container.pack(self.dump(), fingerprint=self._fingerprint())
+
+    def dump(self) -> dict[str, Any]:
+        """The live state as the sections of a snapshot. O(live state)."""
         own, sections = self._dump()
         numbers = {"latest": self._latest, "events": self._events, **own, "lateness": self._lateness}
         if self._order is not None:
             numbers |= {"watermark": self._order.watermark, "newest": self._order.newest, "behind": self._order.behind}
             sections |= {"pending": container.table_bytes(self._order.pending), "late": container.table_bytes(self._order.late)}
-        sections |= {"recognizer": json.dumps(numbers).encode(), "schema": self._identity.schema}
-        return container.pack(sections, fingerprint=self._fingerprint())
+        return sections | {"recognizer": json.dumps(numbers).encode(), "schema": self._identity.schema}
 
     @named_memory()
     def restore(self, data: bytes) -> Self:

@@ -167,21 +167,17 @@ class Members:
         """Queries as families, and alone; first: how many events of the stream came before them."""
         self.families += [FamilyMember(family, self._schema, **self._options) for family in families]
         for name, compiled in alone.items():
-            if not self.stays_alone(compiled):
+            if alone_for(compiled) is None and not (self._numbered and compiled.positional):
                 self.filtered[name] = FilteredMember(compiled, self._schema, **self._options)
             else:
                 self.alone[name] = member_of(compiled, self._schema, max_bytes=self._max_bytes, **self._options)
                 self._begun[name] = first
         self._pool()
 
-    def join(self, queries: Mapping[str, Compiled], *, first: int) -> None:
-        """As `add`, each in a family that can grow, if it may be of one; the state of the others stays as it is.
-
-        O(queries of the families that grow).
-        """
+    def join(self, queries: Iterable[General], alone: Mapping[str, Compiled], *, first: int) -> None:
+        """As `add`, each of the queries in a family that can grow; the state of the others stays as it is. O(queries of the families that grow)."""
         families = []
-        alone = {name: compiled for name, compiled in queries.items() if self.stays_alone(compiled)}
-        for group in by_shape(General.of(name, compiled) for name, compiled in queries.items() if name not in alone):
+        for group in by_shape(queries):
             left: Sequence[General] = group
             for member in self.families:
                 if left and member.family.first.shape == group[0].shape:
@@ -190,10 +186,6 @@ class Members:
                 family, left = Family(()).with_queries(left)
                 families.append(family)
         self.add(families, alone, first=first)
-
-    def stays_alone(self, compiled: Compiled) -> bool:
-        """Whether every event matters to a query; or it compares places, which it has to count itself."""
-        return alone_for(compiled) is not None or (self._numbered and compiled.positional)
 
     def leave(self, names: Iterable[str]) -> None:
         """Forget queries, and their state. O(keys and queries of the families)."""

@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, concatenate, python_value
 from cepheid.engine.output.origins import ROW
 from cepheid.engine.output.rule_table import check_fits, table_of, table_schema
-from cepheid.engine.plan.family import MOST_MEMBERS, Family, General
+from cepheid.engine.plan.family import MOST_MEMBERS, Family, General, alone_for
 from cepheid.engine.plan.numbered import NumberedQuery, shown
 from cepheid.engine.run.intake import Intake
 from cepheid.engine.run.members import Members, QueryMatches
@@ -206,22 +207,48 @@ class RuleMatches(Mapping[RuleVersion, Matches]):
         return f"<matches of {len(self)} {'version' if len(self) == 1 else 'versions'} of rules: {counts or 'none'}{refused}>"
 
 
-class Acting:
-    """A version that has begun. public: what users know it by. own: its query. nulls: how many events it left out for a NULL in their key."""
+@record(slots=False)
+class RuleQuery:
+    """The query of a row, and what follows from it, which all recognizers have in common that know it. name: among the members."""
 
-    def __init__(self, version: Version, public: RuleVersion, own: Compiled) -> None:
-        self.version, self.public, self.own = version, public, own
-        self.numbered = NumberedQuery.of(own)
-        self.shape = Shape(own.layout, self.numbered.layout)
-        self._horizon = own.horizon
+    name: str
+    own: Compiled
+
+    @cached_property
+    def numbered(self) -> NumberedQuery:
+        """The query over events with their numbers."""
+        return NumberedQuery.of(self.own)
+
+    @cached_property
+    def general(self) -> General | None:
+        """As a query of a family; None: it stays alone, for every event matters to it, or it compares places, which it has to count itself."""
+        alone = alone_for(self.numbered) is not None or self.numbered.positional
+        return None if alone else General.of(self.name, self.numbered)
+
+    @cached_property
+    def shape(self) -> Shape:
+        """How its matches are shown."""
+        return Shape(self.own.layout, self.numbered.layout)
+
+    @cached_property
+    def horizon(self) -> int | None:
+        """As of the query."""
+        return self.own.horizon
+
+
+class Acting:
+    """A version that has begun. public: what users know it by. nulls: how many events it left out for a NULL in their key."""
+
+    def __init__(self, version: Version, public: RuleVersion, query: RuleQuery) -> None:
+        self.version, self.public, self.query = version, public, query
         self.nulls = 0
 
     @property
     def over(self) -> int | None:
         """From when on no event matters to it; None: not known, or never."""
-        until, horizon = self.version.until, self._horizon
+        until, horizon = self.version.until, self.query.horizon
         ended = None if until is None or horizon is None or until + horizon >= GREATEST else until + horizon + 1
-        cut = self.version.reads_before(counts=self.own.plan.count)
+        cut = self.version.reads_before(counts=self.query.own.plan.count)
         return min((time for time in (cut, ended) if time is not None), default=None)
 
 
@@ -230,11 +257,11 @@ class Survey:
 
     def __init__(self, acting: Mapping[str, Acting]) -> None:
         self.ending = {name: each for name, each in acting.items() if each.version.until is not None}
-        self.shapes = {each.public: each.shape for each in acting.values()}
+        self.shapes = {each.public: each.query.shape for each in acting.values()}
         self.keyed: dict[tuple[str, ...], list[Acting]] = {}
         for each in acting.values():
-            if each.own.written:
-                self.keyed.setdefault(each.own.written, []).append(each)
+            if each.query.own.written:
+                self.keyed.setdefault(each.query.own.written, []).append(each)
 
 
 class RulesRecognizer(Intake[RuleMatches]):
@@ -247,7 +274,7 @@ class RulesRecognizer(Intake[RuleMatches]):
     def __init__(
         self,
         source: EventSchema,
-        compiled: Callable[[Row], Compiled],
+        compiled: Callable[[Row], RuleQuery],
         *,
         lateness: object = None,
         order: Sequence[str] = (),
@@ -267,7 +294,7 @@ class RulesRecognizer(Intake[RuleMatches]):
         everything = dataclasses.replace(source, attributes={field.name: field.type for field in own})
         self._members = Members(everything, own, max_bytes=max_bytes, numbered=True, group_nulls=self._group_nulls, **options)
         self._rows: dict[str, dict[tuple[int, bool], Row | None]] = {}  # None: rows there contradict each other
-        self._queries: dict[tuple[str, int], Compiled] = {}  # of the versions that have not begun
+        self._queries: dict[tuple[str, int], RuleQuery] = {}  # of the versions that have not begun
         self._waiting: dict[str, list[Version]] = {}  # of each rule, by their time
         self._acting: dict[str, Acting] = {}  # by the name that the version has among the members
         self._survey: Survey | None = None  # of these, until they change
@@ -393,7 +420,7 @@ class RulesRecognizer(Intake[RuleMatches]):
     @property
     def to_come(self) -> list[tuple[Version, Compiled]]:
         """The versions that have not begun, with their queries."""
-        return [(version, self._queries[version.key]) for waiting in self._waiting.values() for version in waiting]
+        return [(version, self._queries[version.key].own) for waiting in self._waiting.values() for version in waiting]
 
     @property
     def known(self) -> Any:
@@ -461,18 +488,19 @@ class RulesRecognizer(Intake[RuleMatches]):
             gone = self._acting.pop(name)
             if gone.nulls:
                 self._over_nulls[gone.version.key] = gone.nulls
-        begun = {}
+        begun = []
         for rule in [rule for rule, waiting in self._waiting.items() if waiting[0].row.since == at]:
             version = self._waiting[rule].pop(0)
             if not self._waiting[rule]:
                 del self._waiting[rule]
             acting = Acting(version, self.public(version), self._queries.pop(version.key))
-            name = f"{version.row.since} {rule}"
-            self._acting[name] = acting
-            self._told[acting.public] = acting.shape
-            begun[name] = acting.numbered
+            self._acting[acting.query.name] = acting
+            self._told[acting.public] = acting.query.shape
+            begun.append(acting.query)
         if begun:
-            self._members.join(begun, first=first)
+            families = [query.general for query in begun if query.general is not None]
+            alone = {query.name: query.numbered for query in begun if query.general is None}
+            self._members.join(families, alone, first=first)
         self._survey = None
 
     def _count_nulls(self, events: pa.Table, times: Array) -> None:
@@ -526,7 +554,7 @@ class RulesRecognizer(Intake[RuleMatches]):
             for row in known.values()
             if row is not None
         ]
-        acting = {name: [*each.version.key, each.nulls, each.own.fingerprint.hex()] for name, each in self._acting.items()}
+        acting = {name: [*each.version.key, each.nulls, each.query.own.fingerprint.hex()] for name, each in self._acting.items()}
         families = [[None if each is None else each.name for each in member.family.queries] for member in self._members.families]
         alone = {name: self._members.begun(name) for name in self._members.alone}
         over = [[*key, nulls] for key, nulls in self._over_nulls.items()]
@@ -548,10 +576,10 @@ class RulesRecognizer(Intake[RuleMatches]):
         versions = {version.key: version for rows in self._rows.values() for version in versions_of(rows)}
         for name, (rule, since, nulls, fingerprint) in said["acting"].items():
             version = versions[rule, since]
-            demand(name == f"{since} {rule}")
+            demand(name == version.row.member)
             acting = self._acting[name] = Acting(version, self.public(version), self._compiled(version.row))
             acting.nulls = container.integer(nulls, "nulls")
-            if acting.own.fingerprint.hex() != fingerprint:
+            if acting.query.own.fingerprint.hex() != fingerprint:
                 raise SnapshotError(f"the rule `{rule}` was compiled otherwise", help="start again, from the events of the longest window")
         for key, version in versions.items():
             if version.row.since >= self._passed:
@@ -559,16 +587,15 @@ class RulesRecognizer(Intake[RuleMatches]):
         self._arrange(self._rows)
         members = [name for names in (*said["families"], said["alone"]) for name in names if name is not None]
         demand(sorted(members) == sorted(self._acting))
-        demand(*(self._members.stays_alone(own.numbered) == (name in said["alone"]) for name, own in self._acting.items()))
+        demand(*((own.query.general is None) == (name in said["alone"]) for name, own in self._acting.items()))
         families = [
-            Family(tuple(None if name is None else General.of(name, self._acting[name].numbered) for name in names))
-            for names in said["families"]
+            Family(tuple(None if name is None else self._acting[name].query.general for name in names)) for names in said["families"]
         ]
         for family in families:
             demand(len(family.queries) <= MOST_MEMBERS, len({each.shape for each in family.members.values()}) == 1)
         self._members.add(families, {})
         for name, first in said["alone"].items():
-            self._members.add((), {name: self._acting[name].numbered}, first=container.integer(first, "first", most=self._events))
+            self._members.add((), {name: self._acting[name].query.numbered}, first=container.integer(first, "first", most=self._events))
         places = {name: place for place, name in enumerate(said["alone"])}
         self._members.load(
             sections,

@@ -14,7 +14,7 @@ import pyarrow as pa
 from cepheid.engine.output.rule_table import table_schema
 from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.batches import END
-from cepheid.engine.run.rules import RulesRecognizer
+from cepheid.engine.run.rules import RuleQuery, RulesRecognizer
 from cepheid.rules import RuleCompiler, given_by
 from cepheid.spark.tasks.absences import FOREVER, UNTIL
 from cepheid.spark.tasks.packing import steps
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from cepheid.engine.input.rule_versions import Row
-    from cepheid.engine.plan.compiled import Compiled
 
 
 COMPILED_RULES = 1 << 12
@@ -32,7 +31,7 @@ COMPILED_RULES = 1 << 12
 
 
 @functools.lru_cache(2)
-def compiler_of(schema: tuple[Any, ...], keys: tuple[str, ...]) -> Callable[[Row], Compiled]:
+def compiler_of(schema: tuple[Any, ...], keys: tuple[str, ...]) -> Callable[[Row], RuleQuery]:
     """What compiles the rows of rules whose matches fit one table, each at most once in this process; schema: as `pack_schema` has it."""
     events = unpack_schema(schema)
     assert events.time_column is not None
