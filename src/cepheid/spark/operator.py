@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Row
 from pyspark.sql import types as spark_types
 
-from cepheid.spark.tasks.visits import BLOB, COUNTS, PARTITION_LEVELS, SEAL, TOLD
+from cepheid.spark.tasks.visits import BLOB, COUNTS, PARTITION_LEVELS, SAYS, SEAL, TOLD
 from cepheid.spark.versions import StatefulProcessor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle
@@ -113,20 +113,22 @@ class BucketProcessor(StatefulProcessor):
         if key[0] == SEAL:
             self._check_seal()
             return
-        tables, told = [], []
+        tables, told, rules = [], [], []
         for row in rows:
-            if row[BLOB] is not None:
+            if row[TOLD] is None:
                 tables.append(table_of(row[BLOB]))
-            if row[TOLD] is not None:
+            elif row[BLOB] is None:
                 told.append(bytes(row[TOLD]))
+            else:
+                rules.append((table_of(row[BLOB]), bytes(row[TOLD]) == SAYS))
         times, before = self._times(), NEVER
         if times is not None:
             before = times.known
             times.take(told)
-            if not tables and not times.due:
+            if not tables and not rules and not times.due:
                 self._keep(times)
                 return
-        yield from self._step(tables, timerValues, None, times, before=before)
+        yield from self._step(tables, timerValues, None, times, before=before, rules=rules)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803 - Spark's
         """The watermark has come to where something is decided, or all is idle."""
@@ -162,12 +164,20 @@ class BucketProcessor(StatefulProcessor):
         self.times.update((times.dump(fingerprint=self.unit.fingerprint),))
 
     def _step(
-        self, tables: list[pa.Table], timers: Any, expired: int | None, times: PartitionTimes | None, *, before: int
+        self,
+        tables: list[pa.Table],
+        timers: Any,
+        expired: int | None,
+        times: PartitionTimes | None,
+        *,
+        before: int,
+        rules: Sequence[tuple[pa.Table, bool]] = (),
     ) -> Iterator[Row]:
-        """Visit the bucket. times: how far the source's partitions are; before: the least time that a later event might have before this visit."""
-        from cepheid.spark.tasks.buckets import Bucket
+        """Visit the bucket.
 
-        bucket = Bucket(self.unit, self.pages, self.form)
+        times: how far the source's partitions are. before: the least time that a later event might have before this visit. rules: of `RuleBucket`.
+        """
+        bucket = self._bucket(rules)
         stored = self.state.get()
         if stored is not None:
             bucket.load(bytes(stored[0]))
@@ -192,6 +202,15 @@ class BucketProcessor(StatefulProcessor):
         # Never at or below the watermark: such a row would be an error.
         now = EPOCH + dt.timedelta(milliseconds=watermark, microseconds=1)
         yield Row(**{MOMENT: now, BLOB: None, **step.counts, "state_bytes": size, **levels})
+
+    def _bucket(self, rules: Sequence[tuple[pa.Table, bool]]) -> Bucket:
+        if self.unit.ruled:
+            from cepheid.spark.tasks.rule_states import RuleBucket
+
+            return RuleBucket(self.unit, self.pages, rules)
+        from cepheid.spark.tasks.buckets import Bucket
+
+        return Bucket(self.unit, self.pages, self.form)
 
     def _set_timer(self, bucket: Bucket, deadline: int | None, watermark: int, expired: int | None) -> None:
         """One timer at or before the deadline; none that has passed, or the bucket would be visited twice in one micro-batch."""

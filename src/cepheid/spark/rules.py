@@ -1,8 +1,9 @@
-"""`on_rules(rules, ..)`: rules as data over a DataFrame.
+"""`on_rules(rules, ..)`: rules as data over a DataFrame, batch or streaming.
 
 Comes in: rows of rules, options and a DataFrame of events. Goes out: a DataFrame with one row per match, with the same columns whatever each rule
 shows, and a row for each rule that is refused. The events come to their keys as those of one query over any events, and there the embedded
-`RulesRecognizer` reads them.
+`RulesRecognizer` reads them. On a stream the rows of rules are a stream, too, and go to all buckets of keys: so they belong to a micro-batch as
+events do, and one that is repeated knows the same rules.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from cepheid.spark.batch import Plan
 from cepheid.spark.collecting import collected
 from cepheid.spark.columns import column_named
 from cepheid.spark.error_rows import map_in_arrow
+from cepheid.spark.options import APART, IDLE
+from cepheid.spark.queries import QueryPlans
 from cepheid.spark.recognition import on
 from cepheid.spark.source import arrow_bytes
 from cepheid.spark.tasks.absences import FOREVER
 from cepheid.spark.tasks.rules import recognizer_of, run_rules
 from cepheid.spark.tasks.worker import TIME, pack_schema
+from cepheid.spark.versions import STREAMS, missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from cepheid.engine.run.rules import RefusedRule
     from cepheid.query import Query
     from cepheid.spark.options import Options
+    from cepheid.spark.rule_stream import RuleStream
 
 ERROR = "error"
 """The column that says why a rule is refused; NULL in matches."""
@@ -54,8 +59,14 @@ def on_rules(
     null_keys: str = "drop",
     null_time: str = "error",
     bad_time: str = "error",
+    max_ahead: object = None,
+    lateness: object = None,
+    partition: str | Sequence[str] = (),
+    apart: object = APART,
+    idle: object = IDLE,
     until: object = None,
     buckets: int | None = None,
+    max_bytes: int | None = None,
 ) -> RuleRecognition:
     """A function for `DataFrame.transform` that returns one row per match of rules that begin, change and end at their times.
 
@@ -71,9 +82,24 @@ def on_rules(
     streaming DataFrame.
     """
     given = (keys,) if isinstance(keys, str) else tuple(keys)
-    partition = f" PARTITION BY {', '.join(map(write_name, given))}" if given else ""
-    options: dict[str, Any] = {"order": order, "null_keys": null_keys, "null_time": null_time, "bad_time": bad_time, "until": until}
-    recognition = on(ANY_EVENT + partition, type=type, time=time, buckets=buckets, **options)
+    keyed = f" PARTITION BY {', '.join(map(write_name, given))}" if given else ""
+    recognition = on(
+        ANY_EVENT + keyed,
+        type=type,
+        time=time,
+        order=order,
+        null_keys=null_keys,
+        null_time=null_time,
+        bad_time=bad_time,
+        max_ahead=max_ahead,
+        lateness=lateness,
+        partition=partition,
+        apart=apart,
+        idle=idle,
+        until=until,
+        buckets=buckets,
+        max_bytes=max_bytes,
+    )
     known = rules if isinstance(rules, Rules) or hasattr(rules, "isStreaming") else rules_of(rules)
     return RuleRecognition(known, given, recognition.queries[0], recognition.options)
 
@@ -91,14 +117,7 @@ class RuleRecognition:
         if not hasattr(frame, "isStreaming"):
             raise InputError("on_rules takes a DataFrame of Spark", help="cepheid.rules(..).run(..) takes other events")
         if frame.isStreaming:
-            raise NotSupportedError(
-                "rules that change over a stream run embedded, and on batches of Spark",
-                help=(
-                    "cepheid.rules(..).recognizer(..) takes events as they come",
-                    "rules that stay as they are: df.transform(cepheid.spark.on({name: query}))",
-                    "or run this over each day's table, with until=",
-                ),
-            )
+            return self._stream(frame).run()
         plan = self._plan(frame)
         output = self._output(plan)
         rows = self._rows()
@@ -116,6 +135,19 @@ class RuleRecognition:
             tuple(str(each.error) if name == ERROR else each.name if name == "rule" else None for name in output.names) for each in refused
         ]
         return matches.union(frame.sparkSession.createDataFrame(told, output))
+
+    def _stream(self, frame: DataFrame) -> RuleStream:
+        if isinstance(self.rules, Rules) or not self.rules.isStreaming:
+            raise NotSupportedError(
+                "the events are a stream, and the rules are not",
+                help="give the rules as a streaming DataFrame: spark.readStream.schema(..).json(folder), .format('delta').load(..), Kafka",
+            )
+        if not STREAMS:
+            raise missing("rules over a stream", "4.0", "or recognize batches, with until=, on what is there so far")
+        from cepheid.spark.rule_stream import RuleStream
+
+        several = QueryPlans.of((self._carrier,), None, self.options, frame)
+        return RuleStream(several, rules=self.rules, columns=self._output(several.first))
 
     def refused(self, frame: DataFrame) -> tuple[RefusedRule, ...]:
         """The rules that do not act on the events of a DataFrame, and why; runs nothing but the reading of rules from a DataFrame."""

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from cepheid.spark.options import Options
     from cepheid.spark.queries import QueryPlans
+    from cepheid.spark.tasks.unit import Unit
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -56,6 +57,9 @@ BUCKETS_PER_PARTITION = 4
 
 LATE = "late"
 """The column of an event that came too late, where these are asked for."""
+
+PACKED = f"`{BUCKET}` int, {BLOB} binary, {TOLD} binary"
+"""The columns in which the events of a bucket come to its state."""
 
 OBSERVED = "cepheid"
 """The name under which a stream's counts are observed."""
@@ -102,14 +106,10 @@ class StreamPlan:
     def run(self) -> DataFrame:
         """The DataFrame of matches."""
         prepared = self.prepared()
-        unit = self.several.unit(prepared, output=self.output(), late=self.options.late)
-        partitions = None if self.partitions is None else (*self.partitions, time.time_ns())
-        unit = dataclasses.replace(unit, buckets=self.buckets, lateness=None if partitions else self.lateness, partitions=partitions)
-        packing = functools.partial(pack, told_buckets=self.buckets if partitions else 0)
-        packed = prepared.mapInArrow(shipped(packing), f"`{BUCKET}` int, {BLOB} binary, {TOLD} binary")
-        rows = transform_with_state(
-            packed.groupBy(BUCKET), BucketProcessor(dataclasses.asdict(unit)), STEP, schema=arrow_schema(STEP), time=MOMENT
-        )
+        packing = functools.partial(pack, told_buckets=self.buckets if self.partitions else 0)
+        packed = self.packed(prepared.mapInArrow(shipped(packing), PACKED))
+        processor = BucketProcessor(dataclasses.asdict(self.unit(prepared)))
+        rows = transform_with_state(packed.groupBy(BUCKET), processor, STEP, schema=arrow_schema(STEP), time=MOMENT)
         levels = (combine(name).alias(name) for name, combine in zip(PARTITION_LEVELS, (F.min, F.max, F.max), strict=True))
         counted = rows.observe(OBSERVED, *(F.sum(name).alias(name) for name in COUNTS), *levels)
         matches = F.explode(self._unpacked(BLOB))
@@ -120,6 +120,16 @@ class StreamPlan:
             return rows
         after = F.col(DECIDED) > since
         return rows.where(after | F.col(LATE).isNotNull() if self.options.late else after)
+
+    def packed(self, events: DataFrame) -> DataFrame:
+        """What goes to the state; events: packed ones."""
+        return events
+
+    def unit(self, prepared: DataFrame) -> Unit:
+        """What the state has to know; prepared: the events as they travel."""
+        unit = self.several.unit(prepared, output=self.output(), late=self.options.late)
+        partitions = None if self.partitions is None else (*self.partitions, time.time_ns())
+        return dataclasses.replace(unit, buckets=self.buckets, lateness=None if partitions else self.lateness, partitions=partitions)
 
     def _unpacked(self, blob: str) -> Column:
         """The matches of a blob: an array of structs."""
@@ -176,9 +186,13 @@ class StreamPlan:
 
     # ---------------------------------------------------------------------------------------------------------------- what comes out
 
+    def matches(self) -> spark_types.StructType:
+        """The columns of a match, as a batch has them."""
+        return self.several.output()
+
     def output(self) -> spark_types.StructType:
         """The columns of the output, in Spark's types."""
-        fields = list(self.several.output())
+        fields = list(self.matches())
         for field in fields:
             name = field.name if self.first.case_sensitive else field.name.lower()
             if name == DECIDED or (name == LATE and self.options.late):

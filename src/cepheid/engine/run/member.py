@@ -93,6 +93,16 @@ class Member:
         self.partitions.forget(slots)
 
     @property
+    def deadlines(self) -> list[int]:
+        """When the first of what waits is decided; empty where nothing waits."""
+        return [] if self.state.deadline is None else [self.state.deadline]
+
+    @property
+    def keys(self) -> int:
+        """How many keys have a state."""
+        return len(self.partitions)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the run state."""
         return self.state.nbytes + self.partitions.nbytes

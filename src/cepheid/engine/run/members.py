@@ -137,12 +137,12 @@ class FamilyMember(Member):
 
 
 @contextlib.contextmanager
-def of_query(name: str) -> Iterator[None]:
-    """A limit that a definition of a query passes is that query's."""
+def named(owner: FamilyMember | str) -> Iterator[None]:
+    """A limit that the matches of a query or a family pass is that of the query."""
     try:
         yield
     except LimitError as error:
-        raise error.of_query(name) from None
+        raise error.of_query(owner) if isinstance(owner, str) else owner.named(error) from None
 
 
 class Members:
@@ -241,7 +241,7 @@ class Members:
         for name, own in self.alone.items():
             place = first - self._begun[name]
             if isinstance(own, Layered):
-                with of_query(name):
+                with named(name):
                     found = own.read(events, times, first=place, now=now)
                 yield name, found
                 continue
@@ -252,9 +252,19 @@ class Members:
     def advance(self, now: int | None) -> Iterator[tuple[str, DecidedMatches]]:
         """What it decides that no event before `now` will come."""
         for name, member in self.alone.items():
-            with of_query(name):
+            with named(name):
                 found = member.advance(now)
             yield name, found
+
+    @property
+    def deadlines(self) -> list[int]:
+        """When the first of what waits is decided, of each query that has some."""
+        return [deadline for member in self.alone.values() for deadline in member.deadlines]
+
+    @property
+    def keys(self) -> int:
+        """The keys with a state, of the query or family that has most of them."""
+        return max((member.keys for member in self.every), default=0)
 
     def undecided(self) -> Iterator[tuple[str, DecidedMatches]]:
         """The matches that wait; nothing changes."""

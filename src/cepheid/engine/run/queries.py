@@ -19,8 +19,7 @@ from cepheid.engine.output.matches import Matches, concatenate
 from cepheid.engine.plan.family import families
 from cepheid.engine.run.intake import Intake
 from cepheid.engine.run.member import load_keys
-from cepheid.engine.run.members import Members, QueryMatches
-from cepheid.errors import LimitError
+from cepheid.engine.run.members import Members, QueryMatches, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -95,18 +94,17 @@ class FoundParts:
     def parts(self, allowance: Allowance) -> Iterator[tuple[str, QueryMatches]]:
         """The matches of each query that has some, query by query, within one allowance."""
         for owner, found in self._found:
-            try:
+            with named(owner):
                 matches = found.all(allowance)
-            except LimitError as error:
-                raise error.of_query(owner) if isinstance(owner, str) else owner.named(error) from None
             yield from _parts(owner, matches)
         self._done()
 
-    def _pieces(self) -> Iterator[list[tuple[str, QueryMatches]]]:
+    def _pieces(self, allowance: Allowance | None = None) -> Iterator[list[tuple[str, QueryMatches]]]:
         """The same in pieces of bounded size."""
         for owner, found in self._found:
-            for matches in found.pieces():
-                yield list(_parts(owner, matches))
+            with named(owner):
+                for matches in found.pieces(allowance):
+                    yield list(_parts(owner, matches))
         self._done()
 
     def _done(self) -> None:

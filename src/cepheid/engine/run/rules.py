@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from cepheid.engine.output.matches import Layout
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.run.allowance import Allowance
+    from cepheid.engine.run.layered import Layered
+    from cepheid.engine.run.member import Member
     from cepheid.engine.run.members import FamilyMember
     from cepheid.engine.run.query_state import DecidedMatches
     from cepheid.schema import EventSchema
@@ -253,11 +255,12 @@ class Acting:
 
 
 class Survey:
-    """What is asked of all versions that act. ending: those whose end is known. keyed: those of each PARTITION BY. shapes: of all."""
+    """What is asked of all versions that act. ending: those whose end is known. keyed: those of each PARTITION BY. shapes, queries: of all."""
 
     def __init__(self, acting: Mapping[str, Acting]) -> None:
         self.ending = {name: each for name, each in acting.items() if each.version.until is not None}
         self.shapes = {each.public: each.query.shape for each in acting.values()}
+        self.queries = {each.public: each.query for each in acting.values()}
         self.keyed: dict[tuple[str, ...], list[Acting]] = {}
         for each in acting.values():
             if each.query.own.written:
@@ -516,6 +519,32 @@ class RulesRecognizer(Intake[RuleMatches]):
                 until = each.version.until
                 each.nulls += len(dropped) if until is None else int(np.searchsorted(dropped, until))
 
+    @property
+    def members(self) -> list[Member | Layered]:
+        """The run states, in the order in which `dump` numbers them."""
+        return self._members.every
+
+    @property
+    def deadlines(self) -> list[int]:
+        """When the first of what waits is decided, and when a version with a state is over; in steps of the time column."""
+        over = [each.over for each in self._surveyed.ending.values()] if self.keys else []
+        return [*self._members.deadlines, *(time for time in over if time is not None)]
+
+    @property
+    def keys(self) -> int:
+        """The keys with a state, of the query or family that has most of them."""
+        return self._members.keys
+
+    @property
+    def horizon(self) -> int | None:
+        """How long after its time an event can matter to a version that acts; None: for ever."""
+        horizons = [each.query.horizon for each in self._acting.values()]
+        return None if None in horizons else max((horizon or 0 for horizon in horizons), default=0)
+
+    def query_of(self, version: RuleVersion) -> Compiled:
+        """The query of a version that acts."""
+        return self._surveyed.queries[version].own
+
     def _undecided(self) -> FoundRules:
         return FoundRules(self, self._members.undecided())
 
@@ -626,6 +655,6 @@ class FoundRules(FoundParts):
         """All of it, within one allowance."""
         return self._rules.together(self.parts(allowance))
 
-    def pieces(self) -> Iterator[RuleMatches]:
+    def pieces(self, allowance: Allowance | None = None) -> Iterator[RuleMatches]:
         """The same in pieces of bounded size."""
-        return map(self._rules.together, self._pieces())
+        return map(self._rules.together, self._pieces(allowance))

@@ -92,7 +92,7 @@ class Visit:
 
 def form_of(unit: Unit) -> Form | None:
     """How the state of the queries of a unit is cut by keys; None where it is not. It takes milliseconds, once for all buckets."""
-    if unit.page_keys == 0 or whole(unit.compiled) is not None:
+    if unit.ruled or unit.page_keys == 0 or whole(unit.compiled) is not None:
         return None
     part = QueryStates(unit, range(len(unit.compiled)))
     lags = part.lags
@@ -111,17 +111,21 @@ class Bucket:
         self.tasks, self.compiled, self.views = unit.unpacked, unit.compiled, unit.views
         self.schema, self.output = unit.travelling, unit.row
         self.order = ReorderBuffer(self.schema, None, ties=unit.ties)
-        plain = [number for number, compiled in enumerate(self.compiled) if not compiled.layers]
-        self.parts: list[QueryStates | LayeredState] = [QueryStates(unit, plain)] if plain else []
         self.max_bytes = unit.max_bytes or stream_max_bytes()
-        self.parts += [
-            LayeredState(unit, number, max_bytes=self.max_bytes) for number, compiled in enumerate(self.compiled) if compiled.layers
-        ]
+        self.parts = self._made()
         self.pages = self._pages()
         self.events = 0
         self.latest = NEVER
         self.timers: list[int] = []
         self.empty = True  # nothing is left to remember
+
+    def _made(self) -> list[Any]:
+        """The run states, fresh: those of plain queries together, and one of each with definitions."""
+        unit = self.unit
+        plain = [number for number, compiled in enumerate(self.compiled) if not compiled.layers]
+        layered = [number for number, compiled in enumerate(self.compiled) if compiled.layers]
+        together = [QueryStates(unit, plain)] if plain else []
+        return [*together, *(LayeredState(unit, number, max_bytes=self.max_bytes) for number in layered)]
 
     def _pages(self) -> Pages | None:
         """The pages that the keys may be in; None where they cannot."""
@@ -216,7 +220,7 @@ class Bucket:
         return (rows for rows, _ in self._rows((part, part.undecided()) for part in self.parts))
 
     def _rows(
-        self, parts: Iterable[tuple[QueryStates | LayeredState, Sequence[DecidedMatches]]], allowance: Allowance | None = None
+        self, parts: Iterable[tuple[Any, Sequence[DecidedMatches]]], allowance: Allowance | None = None
     ) -> Iterator[tuple[pa.Table, Array]]:
         """The rows of each query's matches as they are made, and when they are decided; raises LimitError past the allowance."""
         for number, own_found in ((number, own) for part, found in parts for number, own in zip(part.numbers, found, strict=True)):

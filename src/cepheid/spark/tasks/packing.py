@@ -17,7 +17,7 @@ from cepheid.engine.memory.container import table_bytes
 from cepheid.spark.tasks.bounds import LAST_TIME
 from cepheid.spark.tasks.partition_times import Told
 from cepheid.spark.tasks.rows import BYTES_PER_PIECE, ROWS_PER_PIECE
-from cepheid.spark.tasks.visits import BLOB, BUCKET, MOMENT_READ, SEAL, SOURCE, TOLD
+from cepheid.spark.tasks.visits import BLOB, BUCKET, LISTENS, MOMENT_READ, SAYS, SEAL, SOURCE, TOLD
 from cepheid.spark.tasks.worker import TIME
 
 if TYPE_CHECKING:
@@ -58,6 +58,15 @@ def pack(batches: Iterator[pa.RecordBatch], *, told_buckets: int = 0) -> Iterato
         yield _rows(range(told_buckets), told=told.row)
 
 
+def pack_rules(batches: Iterator[pa.RecordBatch], *, buckets: int) -> Iterator[pa.RecordBatch]:
+    """The function that mapInArrow calls for rows of rules: all of them for each of so many buckets."""
+    for batch in batches:
+        if batch.num_rows:
+            rows = table_bytes(pa.Table.from_batches([batch]))
+            yield _rows(range(buckets), blobs=[rows] * buckets, told=LISTENS).slice(1)
+            yield _rows([0], blobs=[rows], told=SAYS)
+
+
 def _seen(told: Told, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The events of a batch that go to a bucket, when their partitions have been seen."""
     told.see(batch[SOURCE], batch[TIME], batch[MOMENT_READ])
@@ -77,7 +86,7 @@ def _packed(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _rows(buckets: Sequence[int] | Array, *, blobs: list[bytes] | None = None, told: bytes | None = None) -> pa.RecordBatch:
-    """Packed rows, one for each bucket: with a blob of its own, or with what all are told."""
+    """Packed rows, one for each bucket: with a blob of its own, and with what all are told."""
     count = len(buckets)
     contents = pa.nulls(count, pa.binary()) if blobs is None else pa.array(blobs, pa.binary())
     tidings = pa.nulls(count, pa.binary()) if told is None else pa.repeat(pa.scalar(told, pa.binary()), count)

@@ -38,6 +38,7 @@ class Unit:
     later than a younger one; None: the watermark alone says what is known. partitions: the lateness and the time-out (milliseconds) of the source's
     partitions, and when the stream was started, where what is known follows these; None: it does not. max_bytes: of the rows that a visit of a
     bucket may give, None: `stream_max_bytes`. null_keys: whether NULL is a key of a definition: "drop" or "group". page_keys: as `FORCED`.
+    ruled: whether there are rules in place of the query, which only says how events travel.
     """
 
     tasks: tuple[Mapping[str, Any], ...]
@@ -53,6 +54,7 @@ class Unit:
     max_bytes: int | None = None
     null_keys: str = "drop"
     page_keys: int | None = None
+    ruled: bool = False
 
     @cached_property
     def unpacked(self) -> tuple[Task, ...]:
@@ -95,5 +97,5 @@ class Unit:
             digest.update(compiled.meaning)
             more = tuple(filter(None, (task.values, task.reads, self.null_keys if compiled.layers else "")))
             digest.update(canonical_text((task.keys, task.key_names, task.payload, task.index, *more)).encode())
-        digest.update(canonical_text((self.queries, self.letters, self.ties)).encode())
+        digest.update(canonical_text((self.queries, self.letters, self.ties, *(("rules",) if self.ruled else ()))).encode())
         return digest.digest()

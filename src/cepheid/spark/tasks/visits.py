@@ -4,7 +4,10 @@ from __future__ import annotations
 
 BUCKET, BLOB, TOLD = "bucket", "blob", "told"
 """Columns of the packed rows: the bucket of the key, its events, or what a task tells of the source's partitions; on the way out a blob has
-matches."""
+matches. A row with both has rows of rules, and whether the bucket says which of these are refused."""
+
+LISTENS, SAYS = b"\0", b"\1"
+"""Whether it does: one bucket has to say it for all."""
 
 SOURCE, MOMENT_READ = "$partition", "$moment"
 """Columns of the events on their way to `packing.pack`, where the source's partitions count: the partition as a number, and when the micro-batch

@@ -1,0 +1,49 @@
+"""Rules over a streaming DataFrame, whose rows are a stream, too: what `on_rules` does there.
+
+Comes in: the plan of a query over any event, and a streaming DataFrame of rules. Goes out: a DataFrame of matches, as of any stream. The rows of
+rules go to all buckets of keys, and belong to their micro-batch as events do: one that is repeated knows the same rules.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING
+
+from cepheid.engine.input.rule_rows import COLUMNS
+from cepheid.records import record
+from cepheid.spark.columns import column_named
+from cepheid.spark.shipping import shipped
+from cepheid.spark.stream import PACKED, StreamPlan
+from cepheid.spark.tasks.packing import pack_rules
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql import types as spark_types
+
+    from cepheid.spark.tasks.unit import Unit
+
+
+@record(slots=False)
+class RuleStream(StreamPlan):
+    """Rules over one streaming DataFrame. rules: a streaming one, too. columns: of a match."""
+
+    rules: Any = None
+    columns: spark_types.StructType | None = None
+
+    def matches(self) -> spark_types.StructType:
+        """As of a batch."""
+        assert self.columns is not None
+        return self.columns
+
+    def unit(self, prepared: DataFrame) -> Unit:
+        """As of any stream."""
+        return dataclasses.replace(super().unit(prepared), ruled=True)
+
+    def packed(self, events: DataFrame) -> DataFrame:
+        """The events, and for each bucket the rules."""
+        known = [name for name in COLUMNS if name in self.rules.columns]
+        rules = self.rules.select(*map(column_named, known))
+        return events.union(rules.mapInArrow(shipped(functools.partial(pack_rules, buckets=self.buckets)), PACKED))

@@ -1,0 +1,221 @@
+"""Rules in a bucket of keys of a stream: an embedded `RulesRecognizer`, whose state is written where it has changed.
+
+Comes in: events in order, as they travel, and tables with rows of rules. Goes out: rows of matches, as `RuleMatches.to_arrow` has them, with the
+times at which they are decided; the state as bytes. Each query or family has a page of its own, and the rows of rules have one: a rule that comes
+does not rewrite what the others know. Imports no Spark.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.evaluations.absences.absence import decided_at
+from cepheid.engine.memory import container
+from cepheid.engine.memory.checks import demand
+from cepheid.engine.output.rule_table import table_of, table_schema
+from cepheid.errors import LimitError
+from cepheid.spark.tasks.buckets import Bucket
+from cepheid.spark.tasks.packing import steps
+from cepheid.spark.tasks.pages import PAGE_LIMIT
+from cepheid.spark.tasks.rules import recognizer_of
+from cepheid.spark.tasks.worker import aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from cepheid.engine.memory.pools import Array
+    from cepheid.engine.run.allowance import Allowance
+    from cepheid.engine.run.layered import Layered
+    from cepheid.engine.run.member import Member
+    from cepheid.engine.run.rules import FoundRules
+    from cepheid.spark.tasks.store import Store
+    from cepheid.spark.tasks.unit import Unit
+
+    Found = Callable[[Allowance | None], Iterator[tuple[pa.Table, Array]]]
+
+RULES_PAGE = 0
+"""The page of what the rules are; those of the queries and families have the numbers from 1 on."""
+
+PREFIX = "rules/"
+"""What the names of the sections begin with."""
+
+REFUSED = pa.schema([("rule", pa.string()), ("error", pa.string())])
+
+
+class RuleStates:
+    """The part of a `Bucket` that has the rules. unit: of a query over any event, which says how events travel. store: of the pages."""
+
+    numbers = ()
+    forgets = True
+    empty = False  # what the rules are is never forgotten
+
+    def __init__(self, unit: Unit, store: Store) -> None:
+        self._fingerprint, self._store = unit.fingerprint, store
+        task = unit.unpacked[0]
+        self._payload, self._keys = task.payload, unit.compiled[0].written
+        self.recognizer = recognizer_of(task.schema, keys=self._keys, null_keys=unit.null_keys)
+        self._places: dict[Member | Layered, int] = {}
+        self._written: dict[int, tuple[bytes, int]] = {}  # of each page what it was made of, as a hash, and its bytes
+
+    # ------------------------------------------------------------------------------------------------------------------- running
+
+    def read(self, events: pa.Table, times: Array, *, first: int, now: int) -> Found:  # noqa: ARG002 - as of the other parts
+        """What events in order decide, where no event before `now` comes any more."""
+        table = pa.Table.from_arrays([events[column] for _, column in self._payload], names=[name for name, _ in self._payload])
+        return self._found(self.recognizer.passing(now, (table.cast(self.recognizer.schema), times)))
+
+    def advance(self, now: int) -> Found:
+        """What it decides that no event before `now` comes any more."""
+        return self._found(self.recognizer.passing(now))
+
+    def undecided(self) -> Found:
+        """The matches that wait; nothing changes."""
+        return self._found(self.recognizer.waiting())
+
+    def _found(self, opened: AbstractContextManager[Any]) -> Found:
+        return functools.partial(self._rows, opened)
+
+    def _rows(self, opened: AbstractContextManager[FoundRules], allowance: Allowance | None) -> Iterator[tuple[pa.Table, Array]]:
+        """The rows of the matches that this decides, and when each was; to be read to the end."""
+        schema = table_schema(*self.recognizer.source, self._keys)
+        with opened as found:
+            for version, matches in (pair for piece in found.pieces(allowance) for pair in piece.found.items()):
+                query = self.recognizer.query_of(version)
+                rows = table_of([(*version, matches)], schema, self._keys)
+                if allowance is not None:
+                    allowance.used += rows.nbytes
+                yield rows, decided_at(query.absences, steps(rows["start_time"]), steps(rows["end_time"])) + query.settled
+
+    def change(self, rows: pa.Table) -> pa.Table:
+        """Take rows of rules; a row of the output for each that is refused."""
+        refused = self.recognizer.change(rows)
+        return pa.table([[each.name for each in refused], [str(each.error) for each in refused]], schema=REFUSED)
+
+    # ---------------------------------------------------------------------------------------------------------------- giving back
+
+    def expire(self, now: int) -> None:
+        """Nothing: the recognizer has done it when time passed."""
+
+    @property
+    def keys(self) -> int:
+        """As of the recognizer."""
+        return self.recognizer.keys
+
+    @property
+    def deadlines(self) -> list[int]:
+        """As of the recognizer."""
+        return self.recognizer.deadlines
+
+    @property
+    def horizon(self) -> int | None:
+        """As of the recognizer."""
+        return self.recognizer.horizon
+
+    # ------------------------------------------------------------------------------------------------------------- state as bytes
+
+    def dump(self, *, latest: int) -> dict[str, Any]:  # noqa: ARG002 - as of the other parts
+        """The sections that are no page; what has changed of the pages is written. O(state)."""
+        sections = self.recognizer.dump()
+        members = self.recognizer.members
+        kept = {member: self._places[member] for member in members if member in self._places}
+        free = iter(sorted({*range(1, len(members) + 1)} - {*kept.values()}))
+        self._places = {member: kept.get(member) or next(free) for member in members}
+        pages: dict[int, dict[str, Any]] = {place: {} for place in self._places.values()}
+        pages[RULES_PAGE] = {"rules": sections.pop("rules")}
+        for name in [name for name in sections if "/" in name]:
+            number, _, own = name.partition("/")
+            pages[self._places[members[int(number)]]][own] = sections.pop(name)
+        for place in self._written.keys() - pages.keys():
+            self._store.remove(place)
+            del self._written[place]
+        for place, content in pages.items():
+            self._write(place, content)
+        sections["places"] = json.dumps({"places": list(self._places.values())}).encode()
+        return {PREFIX + name: content for name, content in sections.items()}
+
+    def _write(self, place: int, content: dict[str, Any]) -> None:
+        digest = self._digest(content)
+        if place in self._written and self._written[place][0] == digest:
+            return
+        page = container.pack(content, fingerprint=self._fingerprint, compress=True)
+        if len(page) > PAGE_LIMIT:
+            raise LimitError(
+                f"in one bucket the state of a rule, or of rules that differ in constants alone, has {len(page)} bytes, and the limit is"
+                f" {PAGE_LIMIT} (PAGE_LIMIT)",
+                help=(
+                    "spread the keys over more buckets: on_rules(.., buckets=..), in a new checkpoint",
+                    "or make the window smaller: then less is kept",
+                ),
+            )
+        self._store.put(place, page)
+        self._written[place] = digest, len(page)
+
+    def load(self, sections: Mapping[str, Any], *, latest: int, events: int) -> None:  # noqa: ARG002 - as of the other parts
+        """Go on, fresh, from what `dump` gave; raises what nonsense in it raises."""
+        whole = {name.removeprefix(PREFIX): content for name, content in sections.items() if name.startswith(PREFIX)}
+        places = [container.integer(place, "places", least=1) for place in container.numbers_of(whole.pop("places"))["places"]]
+        demand(len(set(places)) == len(places))
+        whole |= self._page(RULES_PAGE)
+        for number, place in enumerate(places):
+            whole |= {f"{number}/{name}": content for name, content in self._page(place).items()}
+        self.recognizer.load(whole)
+        self._places = dict(zip(self.recognizer.members, places, strict=True))
+
+    def _page(self, place: int) -> dict[str, Any]:
+        page = self._store.get(place)
+        if page is None:
+            raise ValueError("a page is missing")
+        content = container.unpack(page, fingerprint=self._fingerprint)
+        self._written[place] = self._digest(content), len(page)
+        return content
+
+    def _digest(self, content: Mapping[str, Any]) -> bytes:
+        return hashlib.sha256(container.pack(dict(sorted(content.items())), fingerprint=self._fingerprint)).digest()
+
+    def check(self, pending: pa.Table) -> None:
+        """Events that wait have no letters that could be wrong."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the pages."""
+        return sum(size for _, size in self._written.values())
+
+
+class RuleBucket(Bucket):
+    """A bucket with rules. told: rows of rules that have come, in tables, and of each whether this is the bucket that says which are refused."""
+
+    def __init__(self, unit: Unit, store: Store, told: Sequence[tuple[pa.Table, bool]] = ()) -> None:
+        self.rules = RuleStates(unit, store)
+        self.told = told
+        super().__init__(unit, store)
+
+    def _made(self) -> list[Any]:
+        return [self.rules]
+
+    def _decided(self, now: int, allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
+        # A rule is late, in whatever bucket, if an event of its time would have been late before this micro-batch.
+        if self.told and self.order.watermark > 1:
+            yield from super()._decided(self.order.watermark, allowance)
+        for table, says in self.told:
+            refused = self.rules.change(table)
+            if says and len(refused):
+                yield aligned(refused, self.output), np.full(len(refused), self.order.watermark)
+        yield from super()._decided(now, allowance)
+
+    def _rows(self, parts: Iterable[tuple[Any, Any]], allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
+        for _, found in parts:
+            for rows, times in found(allowance):
+                kinds = pa.schema([self.output.field(name) for name in rows.column_names])
+                yield aligned(rows.cast(kinds), self.output), times
+
+    @property
+    def size(self) -> int:
+        """Bytes of the pages."""
+        return self.rules.size
