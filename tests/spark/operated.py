@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from cepheid.spark.operator import BLOB, EPOCH, MOMENT, BucketProcessor
-from cepheid.spark.tasks.packing import pack
+from cepheid.spark.tasks.packing import pack, pack_rules
 from cepheid.spark.tasks.visits import BUCKET, SEAL, TOLD
 
 
@@ -45,6 +45,7 @@ class Map(Value):
         return None if found is None else Row(bytes=found)
 
     def updateValue(self, key, value):
+        self.handle.written.append((*self.place, key))
         self.handle.values[*self.place, key] = value[0]
 
     def removeKey(self, key):
@@ -99,17 +100,22 @@ class Operated:
         self.handle = Handle()
         self.before = 0
 
-    def batch(self, events, watermark, *, tasks=1):
-        """The rows of a micro-batch: of its events, over some tasks, and of the timers that expire. A row whose time has passed is an error."""
+    def batch(self, events, watermark, *, tasks=1, rules=None, buckets=1):
+        """The rows of a micro-batch: of its events, over some tasks, and of the timers that expire. A row whose time has passed is an error.
+
+        rules: a table of rules that come with it, for so many buckets.
+        """
         processor = BucketProcessor({})
         processor.unit = self.unit
         processor.init(self.handle)
         came = {}
-        for task in range(tasks):
-            own = events.take(pa.array(range(task, len(events), tasks), pa.int64()))
-            for piece in pack(iter(own.to_batches(max_chunksize=7)), told_buckets=self.told_buckets):
-                for bucket, blob, told in zip(*(piece[name].to_pylist() for name in (BUCKET, BLOB, TOLD)), strict=True):
-                    came.setdefault(bucket, []).append(Row(**{BUCKET: bucket, BLOB: blob, TOLD: told}))
+        shares = [events.take(pa.array(range(task, len(events), tasks), pa.int64())) for task in range(tasks)]
+        packed = [pack(iter(own.to_batches(max_chunksize=7)), told_buckets=self.told_buckets) for own in shares]
+        if rules is not None:
+            packed.append(pack_rules(iter(rules.to_batches(max_chunksize=3)), buckets=buckets))
+        for piece in itertools.chain(*packed):
+            for bucket, blob, told in zip(*(piece[name].to_pylist() for name in (BUCKET, BLOB, TOLD)), strict=True):
+                came.setdefault(bucket, []).append(Row(**{BUCKET: bucket, BLOB: blob, TOLD: told}))
         times = Times(watermark)
         visits = [(bucket, processor.handleInputRows((bucket,), iter(rows), times)) for bucket, rows in came.items()]
         found = list(itertools.chain.from_iterable(self._visited(bucket, rows) for bucket, rows in visits))

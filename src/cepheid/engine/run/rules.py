@@ -371,8 +371,9 @@ class RulesRecognizer(Intake[RuleMatches]):
         )
 
     def _late(self, time: int) -> CepheidError:
+        should = "it should act on all events" if time == ALWAYS_WAS else f"it came after its time {self.said(time)}"
         return InputError(
-            f"it came after its time {self.said(time)}: the events before {self.said(self._passed)} have been read",
+            f"{should}: the events before {self.said(self._passed)} have been read",
             help=f"give it again with a time from {self.said(self._passed)} on",
         )
 

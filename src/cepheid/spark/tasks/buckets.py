@@ -163,7 +163,11 @@ class Bucket:
                 matches += len(times)
                 yield self._dated(rows, times), times
 
-        step = Visit(_within_limit(blobs(itertools.chain(dated(), self._late(late, now)))))
+        def others() -> Iterator[tuple[pa.Table, Array]]:
+            yield from self._late(late, now)
+            yield from self._refused(now)
+
+        step = Visit(_within_limit(blobs(itertools.chain(dated(), others()))))
         self.expire(known)
         step.counts = {
             "events": sum(table.num_rows for table in tables),
@@ -251,6 +255,10 @@ class Bucket:
         times = np.full(late.num_rows, now)
         dated, most = self._dated(rows, times), piece_rows(late.num_rows, late.nbytes)
         return [(dated.slice(start, most), times[start : start + most]) for start in range(0, late.num_rows, most)]
+
+    def _refused(self, now: int) -> Iterable[tuple[pa.Table, Array]]:  # noqa: ARG002 - of a `RuleBucket`
+        """Rows that say what else did not come in."""
+        return ()
 
     # ---------------------------------------------------------------------------------------------------------------- giving back
 

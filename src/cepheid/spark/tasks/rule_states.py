@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 RULES_PAGE = 0
 """The page of what the rules are; those of the queries and families have the numbers from 1 on."""
 
+BEGINNING = 1
+"""The least time of an event (microseconds) where Spark's watermark is 0, as it is before the first event: nothing is known, and no rule is late."""
+
 PREFIX = "rules/"
 """What the names of the sections begin with."""
 
@@ -59,7 +62,7 @@ class RuleStates:
     def __init__(self, unit: Unit, store: Store) -> None:
         self._fingerprint, self._store = unit.fingerprint, store
         task = unit.unpacked[0]
-        self._payload, self._keys = task.payload, unit.compiled[0].written
+        self._columns, self._keys = dict(task.payload), unit.compiled[0].written
         self.recognizer = recognizer_of(task.schema, keys=self._keys, null_keys=unit.null_keys)
         self._places: dict[Member | Layered, int] = {}
         self._written: dict[int, tuple[bytes, int]] = {}  # of each page what it was made of, as a hash, and its bytes
@@ -68,8 +71,9 @@ class RuleStates:
 
     def read(self, events: pa.Table, times: Array, *, first: int, now: int) -> Found:  # noqa: ARG002 - as of the other parts
         """What events in order decide, where no event before `now` comes any more."""
-        table = pa.Table.from_arrays([events[column] for _, column in self._payload], names=[name for name, _ in self._payload])
-        return self._found(self.recognizer.passing(now, (table.cast(self.recognizer.schema), times)))
+        schema = self.recognizer.schema
+        table = pa.table([events[self._columns[field.name]].cast(field.type) for field in schema], schema=schema)
+        return self._found(self.recognizer.passing(now, (table, times)))
 
     def advance(self, now: int) -> Found:
         """What it decides that no event before `now` comes any more."""
@@ -141,10 +145,10 @@ class RuleStates:
         return {PREFIX + name: content for name, content in sections.items()}
 
     def _write(self, place: int, content: dict[str, Any]) -> None:
-        digest = self._digest(content)
+        digest = _digest(content)
         if place in self._written and self._written[place][0] == digest:
             return
-        page = container.pack(content, fingerprint=self._fingerprint, compress=True)
+        page = container.pack(content, fingerprint=self._mark(place), compress=True)
         if len(page) > PAGE_LIMIT:
             raise LimitError(
                 f"in one bucket the state of a rule, or of rules that differ in constants alone, has {len(page)} bytes, and the limit is"
@@ -172,12 +176,13 @@ class RuleStates:
         page = self._store.get(place)
         if page is None:
             raise ValueError("a page is missing")
-        content = container.unpack(page, fingerprint=self._fingerprint)
-        self._written[place] = self._digest(content), len(page)
+        content = container.unpack(page, fingerprint=self._mark(place))
+        self._written[place] = _digest(content), len(page)
         return content
 
-    def _digest(self, content: Mapping[str, Any]) -> bytes:
-        return hashlib.sha256(container.pack(dict(sorted(content.items())), fingerprint=self._fingerprint)).digest()
+    def _mark(self, place: int) -> bytes:
+        """The fingerprint of a page: it is of this stream, and of this place."""
+        return hashlib.sha256(self._fingerprint + str(place).encode()).digest()
 
     def check(self, pending: pa.Table) -> None:
         """Events that wait have no letters that could be wrong."""
@@ -188,12 +193,17 @@ class RuleStates:
         return sum(size for _, size in self._written.values())
 
 
+def _digest(content: Mapping[str, Any]) -> bytes:
+    return hashlib.sha256(container.pack(dict(sorted(content.items())), fingerprint=b"")).digest()
+
+
 class RuleBucket(Bucket):
     """A bucket with rules. told: rows of rules that have come, in tables, and of each whether this is the bucket that says which are refused."""
 
     def __init__(self, unit: Unit, store: Store, told: Sequence[tuple[pa.Table, bool]] = ()) -> None:
         self.rules = RuleStates(unit, store)
         self.told = told
+        self.refused: list[pa.Table] = []
         super().__init__(unit, store)
 
     def _made(self) -> list[Any]:
@@ -201,19 +211,23 @@ class RuleBucket(Bucket):
 
     def _decided(self, now: int, allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
         # A rule is late, in whatever bucket, if an event of its time would have been late before this micro-batch.
-        if self.told and self.order.watermark > 1:
+        if self.told and self.order.watermark > BEGINNING:
             yield from super()._decided(self.order.watermark, allowance)
         for table, says in self.told:
             refused = self.rules.change(table)
-            if says and len(refused):
-                yield aligned(refused, self.output), np.full(len(refused), self.order.watermark)
-        yield from super()._decided(now, allowance)
+            self.refused += [refused] if says and len(refused) else []
+        if now > BEGINNING:
+            yield from super()._decided(now, allowance)
 
     def _rows(self, parts: Iterable[tuple[Any, Any]], allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
         for _, found in parts:
             for rows, times in found(allowance):
                 kinds = pa.schema([self.output.field(name) for name in rows.column_names])
                 yield aligned(rows.cast(kinds), self.output), times
+
+    def _refused(self, now: int) -> Iterable[tuple[pa.Table, Array]]:
+        times = [np.full(len(each), now) for each in self.refused]
+        return ((self._dated(aligned(each, self.output), own), own) for each, own in zip(self.refused, times, strict=True))
 
     @property
     def size(self) -> int:
