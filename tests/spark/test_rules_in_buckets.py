@@ -41,7 +41,7 @@ def unit_of_rules(table, keys=()):
 
 
 class Stream:
-    """A stream of rules, micro-batch by micro-batch; rows: what it has given."""
+    """A stream of rules, micro-batch by micro-batch. rows: what it has given. keys: of each bucket that was visited, those with a state."""
 
     def __init__(self, table, keys=(), lateness=None):
         self.unit, self.events, self.output = unit_of_rules(table, keys)
@@ -54,6 +54,7 @@ class Stream:
         blobs = [row[BLOB] for row in found if row[BLOB] is not None]
         own = [match for blob in blobs for match in unpack(self.output, pa.array([blob], pa.binary())).to_pylist()[0]]
         self.rows += own
+        self.keys = {row["keys_of"]: row["keys"] for row in found if row["keys"] is not None}
         return own
 
     @property
@@ -198,3 +199,27 @@ def test_pages_that_are_damaged_are_refused():
             values[pages[1]] = values[pages[2]] if damage == "other" else values[pages[1]][:-7]
         with pytest.raises(SnapshotError):
             stream.batch(stream.events.slice(1, 1), START // 1000 + 29_000)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * WHERE A NOT FOLLOWED BY B FOR 9 seconds PARTITION BY k",
+        "SELECT MAX * WHERE A+ ; B PARTITION BY k WITHIN 9 seconds HAVING count(A) > 1",
+        "EVENT P(k) AS (SELECT last(b.k) AS k WHERE A ; B AS b PARTITION BY k WITHIN 5 seconds) SELECT * WHERE P ; C PARTITION BY k WITHIN 5 seconds",
+        "SELECT STRICT * WHERE A ; B PARTITION BY k WITHIN 9 seconds",
+    ],
+)
+def test_keys_of_long_ago_are_forgotten(query):
+    table = events_of(*(("AB"[second % 2], second, second // 4) for second in range(400)))
+    stream = Stream(table, ("k",))
+    keys = {}
+    for part in range(20):
+        watermark = 0 if not part else START // 1000 + 1000 * (20 * part - 1)
+        stream.batch(stream.events.slice(20 * part, 20), watermark, [rule("r", query)] if not part else ())
+        keys |= stream.keys
+    assert len(keys) == BUCKETS
+    assert sum(keys.values()) <= 20, keys
+    expected = cepheid.rules([rule("r", query)]).run(table, until=AFTER_ALL).to_arrow(keys=["k"]).to_pylist()
+    stream.batch(stream.events.slice(0, 0), 4_000_000_000_000)
+    assert stream.matches == sorted(map(str, expected))

@@ -68,10 +68,12 @@ class Layered:
         max_bytes: int | None = None,
         types: NamedTypes | None = None,
         ties: EqualTimes | None = None,
+        numbered: bool = False,
         **options: Any,
     ) -> None:
         self.compiled = compiled
-        self._made_from = {"schema": schema, "max_bytes": max_bytes, **options}
+        self._numbered = numbered
+        self._made_from = {"schema": schema, "max_bytes": max_bytes, "numbered": numbered, **options}
         self._max_bytes = max_bytes
         inner = {name: value for name, value in options.items() if name not in {"layout", "measures", "sample"}}
         first = pa.schema([(field.name, plain_type(field.type)) for field in schema])
@@ -185,6 +187,9 @@ class Layered:
 
     def expire(self, *, latest: int, events: int) -> None:  # noqa: ARG002 - as `Member.expire`
         """Give back what no match needs any more."""
+        if self._numbered and latest != NEVER:
+            self.forget(latest)
+            return
         for layer, wait in self._layers:
             layer.member.expire(latest=_before(latest, wait), events=layer.rows)
         self._forget_begins()
@@ -260,9 +265,13 @@ class Layered:
         demand(read.null_keys >= 0)
 
 
-def member_of(compiled: Compiled, schema: pa.Schema, *, max_bytes: int | None, **options: Any) -> Layered | QueryMember:
-    """The run state of any query over a stream; max_bytes: see `Layered`. options: of a `QueryMember`."""
-    return Layered(compiled, schema, max_bytes=max_bytes, **options) if compiled.layers else QueryMember(compiled, schema, **options)
+def member_of(
+    compiled: Compiled, schema: pa.Schema, *, max_bytes: int | None, numbered: bool = False, **options: Any
+) -> Layered | QueryMember:
+    """The run state of any query over a stream; max_bytes, numbered: see `Layered`, `QueryMember`. options: of a `QueryMember`."""
+    if compiled.layers:
+        return Layered(compiled, schema, max_bytes=max_bytes, numbered=numbered, **options)
+    return QueryMember(compiled, schema, numbered=numbered, **options)
 
 
 def _before(time: int, wait: int) -> int:

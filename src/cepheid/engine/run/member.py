@@ -128,7 +128,7 @@ class Member:
 
 
 class QueryMember(Member):
-    """One query over a stream. types, ties: are shown what is read."""
+    """One query over a stream. types, ties: are shown what is read. numbered: positions are counted elsewhere, see `Members`."""
 
     def __init__(
         self,
@@ -138,9 +138,11 @@ class QueryMember(Member):
         group_nulls: bool = False,
         types: NamedTypes | None = None,
         ties: EqualTimes | None = None,
+        numbered: bool = False,
         **options: Any,
     ) -> None:
-        super().__init__(compiled, schema, group_nulls=group_nulls, forgets=bool(compiled.derived), **options)
+        forgets = bool(compiled.derived) or (numbered and compiled.looks_back is None)
+        super().__init__(compiled, schema, group_nulls=group_nulls, forgets=forgets, **options)
         self._types, self._ties = types, ties
         # Positions are those in the partitions of PARTITION BY, or of the whole stream, also where equalities partition these further.
         grouped = compiled.written if group_nulls else ()

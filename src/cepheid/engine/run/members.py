@@ -170,7 +170,7 @@ class Members:
             if alone_for(compiled) is None and not (self._numbered and compiled.positional):
                 self.filtered[name] = FilteredMember(compiled, self._schema, **self._options)
             else:
-                self.alone[name] = member_of(compiled, self._schema, max_bytes=self._max_bytes, **self._options)
+                self.alone[name] = member_of(compiled, self._schema, max_bytes=self._max_bytes, numbered=self._numbered, **self._options)
                 self._begun[name] = first
         self._pool()
 
