@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+import os
 import random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from test_stream import Feed
 
 import cepheid
-from cepheid.errors import InputError, NotSupportedError, SchemaError
+from cepheid.errors import InputError, SchemaError
 from cepheid.spark import on_rules
 
 UTC = dt.UTC
@@ -97,8 +101,116 @@ def test_what_cannot_be(spark):
     with pytest.raises(InputError, match="two columns `rule`"):
         frame.withColumnRenamed("k", "rule").transform(on_rules([], keys="rule"))
     stream = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "'A' AS type", "value AS k")
-    with pytest.raises(NotSupportedError, match="embedded"):
-        stream.transform(on_rules(ROWS, keys="k"))
+    with pytest.raises(InputError, match="the rules are a stream"):
+        frame.transform(on_rules(stream, keys="k"))
+    with pytest.raises(InputError, match="no column `name`"):
+        stream.transform(on_rules(stream, keys="k", lateness="1s"))
+    with pytest.raises(InputError, match=r"`untill`(.|\n)*did you mean `until`"):
+        stream.transform(on_rules(stream.selectExpr("'r' AS name", "ts AS untill"), keys="k", lateness="1s"))
+    with pytest.raises(InputError, match="until="):
+        stream.transform(on_rules(ROWS, keys="k", lateness="1s", until="end"))
     refused = on_rules(ROWS, keys="k").refused(frame)
     assert [each.name for each in refused] == ["no key", "wrong"]
     assert frame.transform(on_rules([], keys="k")).count() == 0
+
+
+EVENTS_DDL = "type string, ts timestamp, k string, v long, j long"
+RULES_DDL = "name string, query string, args string, `from` timestamp, until timestamp, deleted boolean, ends string"
+KINDS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("name", "query", "args", "ends")),
+        *((name, pa.timestamp("us", "UTC")) for name in ("from", "until")),
+        ("deleted", pa.bool_()),
+    ]
+)
+LATENESS = 6
+
+
+def tabled(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist([row | {"args": json.dumps(row.get("args", {}))} for row in rows], KINDS)
+
+
+class Both(Feed):
+    """A folder of events, one of rules, and a checkpoint."""
+
+    def __init__(self, spark, folder):
+        super().__init__(spark, folder)
+        (folder / "rules").mkdir()
+        self.told = 0
+
+    def tell(self, rows):
+        """Rules for one more micro-batch."""
+        path = self.folder / "rules" / f"{self.told:05}.parquet"
+        pq.write_table(tabled(rows), path)
+        os.utime(path, (1_700_000_000 + self.told,) * 2)
+        self.told += 1
+
+    def stream(self):
+        return self.spark.readStream.schema(EVENTS_DDL).option("maxFilesPerTrigger", 1).parquet(str(self.folder / "in"))
+
+    def rules(self):
+        return self.spark.readStream.schema(RULES_DDL).option("maxFilesPerTrigger", 1).parquet(str(self.folder / "rules"))
+
+    def over(self):
+        """An event that moves the watermark over everything."""
+        self.put_table(pa.table({"type": ["Z"], "ts": pa.array([at(100_000)], pa.timestamp("us", "UTC")), "k": ["z"], "v": [0], "j": [0]}))
+
+    def found(self):
+        found = self.spark.read.parquet(str(self.folder / "out")).toArrow()
+        matches = found.filter(found["error"].is_null()).drop_columns(["error", "decided_time"])
+        refused = found.filter(found["error"].is_valid()).select(["rule", "error"]).to_pylist()
+        return rows_of(matches), sorted((each["rule"], each["error"].splitlines()[0]) for each in refused)
+
+
+@pytest.fixture
+def both(spark, tmp_path):
+    return Both(spark, tmp_path)
+
+
+def arrivals(seed: int) -> tuple[pa.Table, pa.Table]:
+    """Events, and the same in an order of arrival in which none is late."""
+    events, rng = table(seed), random.Random(seed)
+    order = sorted(range(len(events)), key=lambda place: place + rng.random() * (LATENESS - 1))
+    return events, events.take(pa.array(order))
+
+
+def test_rules_that_come_as_a_stream(both, seed):
+    """Disorder, a restart in the middle; rules that come in time, one that is late, two that contradict each other, wrong ones."""
+    events, arrival = arrivals(seed)
+    late = {"name": "late", "query": PAIRS, "args": {"least": 1}, "from": at(30)}
+    twice = [{"name": "twice", "query": PAIRS, "args": {"least": least}, "from": at(160)} for least in (1, 2)]
+    told = [[row for row in ROWS if row.get("from", BEGIN) < at(150)], [row for row in ROWS if row.get("from", BEGIN) >= at(150)]]
+    told[1] += [late, *twice]
+    recognition = lambda: on_rules(both.rules(), keys="k", lateness=f"{LATENESS} seconds", buckets=3)  # noqa: E731
+    for half in range(2):
+        both.put_table(arrival.slice(150 * half, 75))
+        both.tell(told[half])
+        both.put_table(arrival.slice(150 * half + 75, 75))
+        if half == 1:
+            both.over()
+        progress = both.run(both.stream().transform(recognition()))
+    found, refused = both.found()
+    acting = [row for row in ROWS if row["name"] != "no key"]
+    expected = rows_of(cepheid.rules(acting).run(events, until=at(50_000)).to_arrow(keys=["k"]))
+    assert found == expected
+    assert len(found) > 100
+    assert [name for name, _ in refused] == ["late", "no key", "twice", "twice", "wrong"]
+    assert "it came after its time" in refused[0][1]
+    assert "two rows say different things" in refused[2][1]
+    assert progress[-1]["observedMetrics"]["cepheid"]["late"] == 0
+
+
+def test_rules_of_the_driver_over_a_stream(both, seed):
+    """A list of rows; after a restart there are more of them, of which one comes too late."""
+    events, arrival = arrivals(seed)
+    first, late = ROWS[:4], {"name": "late", "query": PAIRS, "args": {"least": 1}, "from": at(30)}
+    more = [row for row in ROWS[4:] if row.get("from", BEGIN) >= at(160)]
+    both.put_table(arrival.slice(0, 150))
+    both.run(both.stream().transform(on_rules(cepheid.rules(first), keys="k", lateness=f"{LATENESS} seconds", buckets=3)))
+    both.put_table(arrival.slice(150))
+    both.over()
+    rules = both.spark.createDataFrame(tabled([late, *more, *first]))
+    both.run(both.stream().transform(on_rules(rules, keys="k", lateness=f"{LATENESS} seconds", buckets=3)))
+    found, refused = both.found()
+    assert found == rows_of(cepheid.rules([*first, *more]).run(events, until=at(50_000)).to_arrow(keys=["k"]))
+    assert [name for name, _ in refused] == ["late"]

@@ -10,12 +10,14 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING
 
-from cepheid.engine.input.rule_rows import COLUMNS
+from cepheid.engine.input.rule_rows import COLUMNS, check_columns
 from cepheid.records import record
+from cepheid.spark.batch import shuffle_tasks
 from cepheid.spark.columns import column_named
 from cepheid.spark.shipping import shipped
 from cepheid.spark.stream import PACKED, StreamPlan
 from cepheid.spark.tasks.packing import pack_rules
+from cepheid.spark.tasks.visits import RULE
 
 if TYPE_CHECKING:
     from typing import Any
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 @record(slots=False)
 class RuleStream(StreamPlan):
-    """Rules over one streaming DataFrame. rules: a streaming one, too. columns: of a match."""
+    """Rules over one streaming DataFrame. rules: a streaming one, too, with the columns of rules or of `rows_as_stream`. columns: of a match."""
 
     rules: Any = None
     columns: spark_types.StructType | None = None
@@ -42,8 +44,16 @@ class RuleStream(StreamPlan):
         """As of any stream."""
         return dataclasses.replace(super().unit(prepared), ruled=True)
 
+    @property
+    def buckets(self) -> int:
+        """As of any stream, but for the default: each has all rules."""
+        given = self.options.buckets is not None or not self.first.compiled.keys
+        return super().buckets if given else shuffle_tasks(self.first.source.frame.sparkSession)
+
     def packed(self, events: DataFrame) -> DataFrame:
         """The events, and for each bucket the rules."""
-        known = [name for name in COLUMNS if name in self.rules.columns]
-        rules = self.rules.select(*map(column_named, known))
+        rules = self.rules
+        if rules.columns != [RULE]:
+            check_columns(rules.columns)
+            rules = rules.select(*(column_named(name) for name in COLUMNS if name in rules.columns))
         return events.union(rules.mapInArrow(shipped(functools.partial(pack_rules, buckets=self.buckets)), PACKED))

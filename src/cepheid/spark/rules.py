@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import types as spark_types
 
 from cepheid.engine.output.rule_table import OWN
-from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
+from cepheid.errors import InputError, SchemaError, did_you_mean, quoted
 from cepheid.language.words import write_name
 from cepheid.rules import ANY_EVENT, Rules
 from cepheid.rules import rules as rules_of
@@ -71,15 +71,20 @@ def on_rules(
     """A function for `DataFrame.transform` that returns one row per match of rules that begin, change and end at their times.
 
     rules: what `cepheid.rules` takes, or its result, or a DataFrame of Spark with such rows, which is collected when the function is called.
+    Where the events are a stream, the rules may be one, too: a topic, a folder, a table that grows.
     keys: the attributes by which the events are distributed: all rules have them, or more, in PARTITION BY; without any one task reads all events.
-    The other options are those of `on`.
+    buckets: as of `on`; on a stream by default one for each shuffle partition, for each has all rules. The other options are those of `on`.
 
     The output has the columns `rule`, `since` (from when on its version acts), the keys, `start_time`, `end_time`, `events` (map<string,
     array<struct>>: the events of each variable), `measures` (map<string, string>), and `error`: NULL, or why a rule is refused; such a row has its
     name alone. These are the rows of ``cepheid.rules(..).run(..).to_arrow(keys=..)``, with times in microseconds.
 
-    Raises InputError for what are no rows and for unknown option values. The function raises SchemaError for columns, and NotSupportedError for a
-    streaming DataFrame.
+    On a stream there is `decided_time`, too, as of `on`, and a row of a rule is late if an event of its time would be: it is refused, with a row that
+    says so. Rules that are no stream are those of the start; a query that starts again from its checkpoint with more of them takes these as further
+    rows.
+
+    Raises InputError for what are no rows and for unknown option values. The function raises SchemaError and SetupError for columns and sessions that
+    cannot be used, and NotSupportedError for a stream on Spark below 4.0.
     """
     given = (keys,) if isinstance(keys, str) else tuple(keys)
     keyed = f" PARTITION BY {', '.join(map(write_name, given))}" if given else ""
@@ -137,17 +142,15 @@ class RuleRecognition:
         return matches.union(frame.sparkSession.createDataFrame(told, output))
 
     def _stream(self, frame: DataFrame) -> RuleStream:
-        if isinstance(self.rules, Rules) or not self.rules.isStreaming:
-            raise NotSupportedError(
-                "the events are a stream, and the rules are not",
-                help="give the rules as a streaming DataFrame: spark.readStream.schema(..).json(folder), .format('delta').load(..), Kafka",
-            )
         if not STREAMS:
             raise missing("rules over a stream", "4.0", "or recognize batches, with until=, on what is there so far")
         from cepheid.spark.rule_stream import RuleStream
+        from cepheid.spark.sources.rules import rows_as_stream
 
         several = QueryPlans.of((self._carrier,), None, self.options, frame)
-        return RuleStream(several, rules=self.rules, columns=self._output(several.first))
+        come = not isinstance(self.rules, Rules) and self.rules.isStreaming
+        rules = self.rules if come else rows_as_stream(frame.sparkSession, self._rows())
+        return RuleStream(several, rules=rules, columns=self._output(several.first))
 
     def refused(self, frame: DataFrame) -> tuple[RefusedRule, ...]:
         """The rules that do not act on the events of a DataFrame, and why; runs nothing but the reading of rules from a DataFrame."""
@@ -163,6 +166,11 @@ class RuleRecognition:
         return Plan.of(self._carrier, self.options, frame)
 
     def _rows(self) -> list[dict[str, Any]]:
+        if not isinstance(self.rules, Rules) and self.rules.isStreaming:
+            raise InputError(
+                "the rules are a stream, and the events are not",
+                help="give them as a table, or from a file: spark.read in place of readStream",
+            )
         return self.rules.rows if isinstance(self.rules, Rules) else rules_of(collected(self.rules, most=MOST_RULES)).rows
 
     def _output(self, plan: Plan) -> spark_types.StructType:

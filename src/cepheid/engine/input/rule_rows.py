@@ -40,14 +40,19 @@ def rows_in(given: object) -> list[dict[str, Any]]:
         table = table.read_all() if isinstance(table, pa.RecordBatchReader) else table
         names = table.column_names
         rows = table.select([name for name in COLUMNS if name in names]).to_pylist()
+    check_columns(names, named=not rows)
+    return rows
+
+
+def check_columns(names: Sequence[str], *, named: bool = False) -> None:
+    """Raise InputError for columns that are none of rules. named: no name is needed."""
     missing = [name for name in COLUMNS if name not in names]
     for name in names:
         near = None if name in COLUMNS else nearest(name, missing, likeness=LIKE)
         if near is not None:
             raise InputError(f"rules have no column `{name}`", help=(f"did you mean `{near}`?", f"they may have {quoted(COLUMNS)}"))
-    if rows and "name" not in names:
+    if not named and "name" not in names:
         raise InputError("the rows of rules have no column `name`", help=f"they have {quoted(names)}, and may have {quoted(COLUMNS)}")
-    return rows
 
 
 def row_of(given: Mapping[str, Any], schema: EventSchema) -> Row:

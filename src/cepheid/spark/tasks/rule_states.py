@@ -23,7 +23,7 @@ from cepheid.errors import LimitError
 from cepheid.spark.tasks.buckets import Bucket
 from cepheid.spark.tasks.packing import steps
 from cepheid.spark.tasks.pages import PAGE_LIMIT
-from cepheid.spark.tasks.rules import recognizer_of
+from cepheid.spark.tasks.rules import recognizer_of, rows_that_came
 from cepheid.spark.tasks.worker import aligned
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class RuleStates:
 
     def change(self, rows: pa.Table) -> pa.Table:
         """Take rows of rules; a row of the output for each that is refused."""
-        refused = self.recognizer.change(rows)
+        refused = self.recognizer.change(rows_that_came(rows))
         return pa.table([[each.name for each in refused], [str(each.error) for each in refused]], schema=REFUSED)
 
     # ---------------------------------------------------------------------------------------------------------------- giving back

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from cepheid.engine.run.rules import RuleQuery, RulesRecognizer
 from cepheid.rules import RuleCompiler, given_by
 from cepheid.spark.tasks.absences import FOREVER, UNTIL
 from cepheid.spark.tasks.packing import steps
+from cepheid.spark.tasks.visits import RULE
 from cepheid.spark.tasks.worker import Incoming, Task, unpack_schema
 
 if TYPE_CHECKING:
@@ -43,6 +45,11 @@ def compiler_of(schema: tuple[Any, ...], keys: tuple[str, ...]) -> Callable[[Row
 def recognizer_of(schema: tuple[Any, ...], *, keys: tuple[str, ...], null_keys: str) -> RulesRecognizer:
     """A recognizer of such rules; schema: of the events. keys: attributes that all rules have in PARTITION BY."""
     return RulesRecognizer(unpack_schema(schema), compiler_of(schema, keys), null_keys=null_keys, ahead=True)
+
+
+def rows_that_came(table: pa.Table) -> Any:
+    """Rows of rules as they came on a stream, for `RulesRecognizer.change`: a table of them, or of those that the driver has."""
+    return [pickle.loads(row) for row in table[RULE].to_pylist()] if table.column_names == [RULE] else table  # noqa: S301 - of our driver
 
 
 def run_rules(

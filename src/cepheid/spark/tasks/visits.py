@@ -13,6 +13,9 @@ SOURCE, MOMENT_READ = "$partition", "$moment"
 """Columns of the events on their way to `packing.pack`, where the source's partitions count: the partition as a number, and when the micro-batch
 began."""
 
+RULE = "$rule"
+"""The only column of rules that the driver has: each is a pickled row."""
+
 SEAL = -1
 """The bucket that every micro-batch with events visits: its state says what the other states are of."""
 
