@@ -223,3 +223,13 @@ def test_keys_of_long_ago_are_forgotten(query):
     expected = cepheid.rules([rule("r", query)]).run(table, until=AFTER_ALL).to_arrow(keys=["k"]).to_pylist()
     stream.batch(stream.events.slice(0, 0), 4_000_000_000_000)
     assert stream.matches == sorted(map(str, expected))
+
+
+def test_an_idle_bucket_is_looked_at_though_a_version_ends_much_later():
+    table = events_of(("A", 10, 1), ("C", 30, 1))
+    stream = Stream(table)
+    stream.batch(stream.events.slice(0, 1), 0, [rule("s", SECONDS.format(30), until=at(1_000_000))])
+    stream.batch(stream.events.slice(1, 1), START // 1000 + 20_000)
+    assert stream.keys == {0: 1}
+    stream.batch(stream.events.slice(0, 0), START // 1000 + 100_000)
+    assert stream.keys == {0: 0}

@@ -527,9 +527,12 @@ class RulesRecognizer(Intake[RuleMatches]):
 
     @property
     def deadlines(self) -> list[int]:
-        """When the first of what waits is decided, and when a version with a state is over; in steps of the time column."""
-        over = [each.over for each in self._surveyed.ending.values()] if self.keys else []
-        return [*self._members.deadlines, *(time for time in over if time is not None)]
+        """When the first of what waits is decided, and where there is a state, when a version is over, or no event matters any more."""
+        if not self.keys:
+            return self._members.deadlines
+        over = [each.over for each in self._surveyed.ending.values()]
+        idle = None if self.horizon is None else self._latest + self.horizon + 1
+        return [*self._members.deadlines, *(time for time in (*over, idle) if time is not None)]
 
     @property
     def keys(self) -> int:
