@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import random
+import re
 import secrets
 import signal
 import statistics
@@ -44,7 +45,7 @@ EVENTS_DDL = "type string, ts timestamp, id long, v long, w long"
 
 def text(rule: int, rules: int, least: int | None = None) -> str:
     """The query of a rule; least: of another version."""
-    query = equal(rule, rules).replace("WITHIN 10000", "PARTITION BY id WITHIN 10000 seconds")
+    query = re.sub(r"WITHIN (\d+)", r"PARTITION BY id WITHIN \1 seconds", equal(rule, rules))
     return query if least is None else query.replace("AND v < ", f"AND v > {least} AND v < ", 1)
 
 
@@ -162,7 +163,7 @@ def compare(folder: Path, outputs: list[tuple[str, str]]) -> dict[str, dict[str,
 
 
 def main() -> int:
-    """Measure, kill, compare, record; the exit status is 1 where a match is lost or there is one too many."""
+    """Measure, kill, compare, record; the exit status is 1 where a match is lost, there is one too many, or there is none."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--rules", type=int, default=1_000)
@@ -193,7 +194,7 @@ def main() -> int:
         "compared": compared,
     }
     circumstances.write("spark_rules", figures, before=before)
-    return int(any(each["lost"] or each["more"] for each in compared.values()))
+    return int(any(each["lost"] or each["more"] or not each["rows"] for each in compared.values()))
 
 
 if __name__ == "__main__":
