@@ -130,7 +130,7 @@ class Operated:
 
     def _visited(self, bucket, rows):
         self.handle.bucket = bucket
-        found = [row.asDict() | {"keys_of": bucket} for row in rows or ()]
+        found = [row.asDict() | {BUCKET: bucket} for row in rows or ()]
         assert bucket != SEAL or not found
         passed = EPOCH + dt.timedelta(milliseconds=self.before)
         assert all(row[MOMENT] > passed for row in found), "Spark refuses a row at or before the watermark of the micro-batch before"

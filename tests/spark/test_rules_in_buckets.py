@@ -54,7 +54,7 @@ class Stream:
         blobs = [row[BLOB] for row in found if row[BLOB] is not None]
         own = [match for blob in blobs for match in unpack(self.output, pa.array([blob], pa.binary())).to_pylist()[0]]
         self.rows += own
-        self.keys = {row["keys_of"]: row["keys"] for row in found if row["keys"] is not None}
+        self.keys = {row[BUCKET]: row["keys"] for row in found if row["keys"] is not None}
         return own
 
     @property

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cepheid.engine.input.rule_rows import COLUMNS, check_columns
 from cepheid.records import record
-from cepheid.spark.batch import shuffle_tasks
 from cepheid.spark.columns import column_named
 from cepheid.spark.shipping import shipped
 from cepheid.spark.stream import PACKED, StreamPlan
 from cepheid.spark.tasks.packing import pack_rules
-from cepheid.spark.tasks.visits import RULE
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from pyspark.sql import DataFrame
     from pyspark.sql import types as spark_types
 
@@ -30,10 +26,14 @@ if TYPE_CHECKING:
 
 @record(slots=False)
 class RuleStream(StreamPlan):
-    """Rules over one streaming DataFrame. rules: a streaming one, too, with the columns of rules or of `rows_as_stream`. columns: of a match."""
+    """Rules over one streaming DataFrame. rules: a streaming one, too, of `selected` or `rows_as_stream`. columns: of a match.
+
+    By default there is one bucket for each shuffle partition, for each has all rules.
+    """
 
     rules: Any = None
     columns: spark_types.StructType | None = None
+    per_partition: ClassVar[int] = 1
 
     def matches(self) -> spark_types.StructType:
         """As of a batch."""
@@ -44,16 +44,12 @@ class RuleStream(StreamPlan):
         """As of any stream."""
         return dataclasses.replace(super().unit(prepared), ruled=True)
 
-    @property
-    def buckets(self) -> int:
-        """As of any stream, but for the default: each has all rules."""
-        given = self.options.buckets is not None or not self.first.compiled.keys
-        return super().buckets if given else shuffle_tasks(self.first.source.frame.sparkSession)
-
     def packed(self, events: DataFrame) -> DataFrame:
         """The events, and for each bucket the rules."""
-        rules = self.rules
-        if rules.columns != [RULE]:
-            check_columns(rules.columns)
-            rules = rules.select(*(column_named(name) for name in COLUMNS if name in rules.columns))
-        return events.union(rules.mapInArrow(shipped(functools.partial(pack_rules, buckets=self.buckets)), PACKED))
+        return events.union(self.rules.mapInArrow(shipped(functools.partial(pack_rules, buckets=self.buckets)), PACKED))
+
+
+def selected(rules: DataFrame) -> DataFrame:
+    """The columns of rules that are read; raises InputError for others that look like one of them, and where there is no name."""
+    check_columns(rules.columns)
+    return rules.select(*(column_named(name) for name in COLUMNS if name in rules.columns))

@@ -144,12 +144,12 @@ class RuleRecognition:
     def _stream(self, frame: DataFrame) -> RuleStream:
         if not STREAMS:
             raise missing("rules over a stream", "4.0", "or recognize batches, with until=, on what is there so far")
-        from cepheid.spark.rule_stream import RuleStream
+        from cepheid.spark.rule_stream import RuleStream, selected
         from cepheid.spark.sources.rules import rows_as_stream
 
         several = QueryPlans.of((self._carrier,), None, self.options, frame)
         come = not isinstance(self.rules, Rules) and self.rules.isStreaming
-        rules = self.rules if come else rows_as_stream(frame.sparkSession, self._rows())
+        rules = selected(self.rules) if come else rows_as_stream(frame.sparkSession, self._rows())
         return RuleStream(several, rules=rules, columns=self._output(several.first))
 
     def refused(self, frame: DataFrame) -> tuple[RefusedRule, ...]:

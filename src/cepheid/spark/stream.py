@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
@@ -75,6 +75,7 @@ class StreamPlan:
 
     several: QueryPlans
     lateness: int | None = None
+    per_partition: ClassVar[int] = BUCKETS_PER_PARTITION
 
     def __post_init__(self) -> None:
         """Check the session, and give the event time its watermark."""
@@ -182,7 +183,7 @@ class StreamPlan:
             return 1
         if self.options.buckets is not None:
             return self.options.buckets
-        return BUCKETS_PER_PARTITION * shuffle_tasks(self.first.source.frame.sparkSession)
+        return self.per_partition * shuffle_tasks(self.first.source.frame.sparkSession)
 
     # ---------------------------------------------------------------------------------------------------------------- what comes out
 

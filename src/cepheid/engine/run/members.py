@@ -164,10 +164,13 @@ class Members:
         self._batches = 0
 
     def add(self, families: Iterable[Family], alone: Mapping[str, Compiled], *, first: int = 0) -> None:
-        """Queries as families, and alone; first: how many events of the stream came before them."""
+        """Queries as families, and alone; first: how many events of the stream came before them.
+
+        Where positions are counted elsewhere, whoever calls has put all that may be of a family into one.
+        """
         self.families += [FamilyMember(family, self._schema, **self._options) for family in families]
         for name, compiled in alone.items():
-            if alone_for(compiled) is None and not (self._numbered and compiled.positional):
+            if alone_for(compiled) is None and not self._numbered:
                 self.filtered[name] = FilteredMember(compiled, self._schema, **self._options)
             else:
                 self.alone[name] = member_of(compiled, self._schema, max_bytes=self._max_bytes, numbered=self._numbered, **self._options)

@@ -530,8 +530,8 @@ class RulesRecognizer(Intake[RuleMatches]):
         """When the first of what waits is decided, and where there is a state, when a version is over, or no event matters any more."""
         if not self.keys:
             return self._members.deadlines
-        over = [each.over for each in self._surveyed.ending.values()]
-        idle = None if self.horizon is None else self._latest + self.horizon + 1
+        over, horizon = [each.over for each in self._surveyed.ending.values()], self.horizon
+        idle = None if horizon is None else self._latest + horizon + 1
         return [*self._members.deadlines, *(time for time in (*over, idle) if time is not None)]
 
     @property

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from cepheid.engine.run.allowance import Allowance
     from cepheid.engine.run.layered import Layered
     from cepheid.engine.run.member import Member
-    from cepheid.engine.run.rules import FoundRules
     from cepheid.spark.tasks.store import Store
     from cepheid.spark.tasks.unit import Unit
 
@@ -55,7 +54,6 @@ REFUSED = pa.schema([("rule", pa.string()), ("error", pa.string())])
 class RuleStates:
     """The part of a `Bucket` that has the rules. unit: of a query over any event, which says how events travel. store: of the pages."""
 
-    numbers = ()
     forgets = True
     empty = False  # what the rules are is never forgotten
 
@@ -73,20 +71,13 @@ class RuleStates:
         """What events in order decide, where no event before `now` comes any more."""
         schema = self.recognizer.schema
         table = pa.table([events[self._columns[field.name]].cast(field.type) for field in schema], schema=schema)
-        return self._found(self.recognizer.passing(now, (table, times)))
+        return functools.partial(self._rows, self.recognizer.passing(now, (table, times)))
 
     def advance(self, now: int) -> Found:
         """What it decides that no event before `now` comes any more."""
-        return self._found(self.recognizer.passing(now))
+        return functools.partial(self._rows, self.recognizer.passing(now))
 
-    def undecided(self) -> Found:
-        """The matches that wait; nothing changes."""
-        return self._found(self.recognizer.waiting())
-
-    def _found(self, opened: AbstractContextManager[Any]) -> Found:
-        return functools.partial(self._rows, opened)
-
-    def _rows(self, opened: AbstractContextManager[FoundRules], allowance: Allowance | None) -> Iterator[tuple[pa.Table, Array]]:
+    def _rows(self, opened: AbstractContextManager[Any], allowance: Allowance | None) -> Iterator[tuple[pa.Table, Array]]:
         """The rows of the matches that this decides, and when each was; to be read to the end."""
         schema = table_schema(*self.recognizer.source, self._keys)
         with opened as found:
