@@ -9,7 +9,7 @@
 #   make setup-browser  whether a Chromium is found for the tests of the workbench's page, else how to get one
 #   make test-spark-3.5  the tests of all methods with Spark 3.5; test-spark-4.0, -4.1, -4.2 too (`make test` has the newest); TESTS= names others
 #   make test-spark-versions  the same with each of them; keeps a record
-#   make sanitize        the random tests outside Spark with kernels built with the address and undefined-behaviour sanitizers; keeps a record
+#   make sanitize        the random tests outside Spark with kernels built with the address and undefined-behaviour sanitizers; keeps a record, which ONLY=guards renews in part
 #   make random          65,000 random patterns that compare events, or with negation or THEN, in every way, against the definition; keeps a record, which ONLY=TIMED renews in part
 #   make kills   kill the driver and the workers of a stream 25 times each, and count what is lost or doubled; keeps a record
 #   make cluster-test  a stream on a standalone cluster on this machine, whose executors, workers and driver are killed; keeps a record
@@ -253,12 +253,10 @@ $(SANITIZED)/.installed: requirements/dev.txt $(TOOLS)/.stamp pyproject.toml set
 		$(UV) pip install --quiet --no-build-isolation --no-deps --reinstall --no-cache . --python $(SANITIZED)/bin/python
 	@touch $@
 
-SANITIZED_TESTS = tests/kernel tests/automata tests/theory tests/engine tests/properties tests/cases tests/upgrade
-
 sanitize: $(SANITIZED)/.installed
 	@export LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc; \
-	$(SANITIZED)/bin/python scripts/sanitized.py && $(SANITIZED)/bin/python benchmarks/record_tests.py --cases $(CASES) --name sanitize $(SANITIZED_TESTS)
+	$(SANITIZED)/bin/python scripts/sanitized.py && $(SANITIZED)/bin/python benchmarks/record_tests.py --cases $(CASES) --name sanitize $(if $(ONLY),--parts $(ONLY))
 
 # ------------------------------------------------------------------------------------------------------ maintenance
 

@@ -1,10 +1,10 @@
 """All tests with many random cases per mode, and their result as a record.
 
-    python benchmarks/record_tests.py [--cases N] [--parts P ..] [--name RECORD] [ARGUMENT OF PYTEST ..]
+    python benchmarks/record_tests.py [--cases N] [--parts P ..] [--name tests | sanitize] [--processes N]
 
-`make test-all` runs it on all tests, in the parts of PARTS, two at a time. The record has each part with its commit and its seed: CEPHEID_SEED and
-CEPHEID_CASES repeat it. It is written after each part, so that a run that is stopped leaves what it did, and one with --parts leaves what the record
-says of the others. With arguments of pytest there is one part, of these. The exit status is the highest of pytest's.
+`make test-all` runs it on all tests, `make sanitize` on those of the kernels, in the parts of PARTS. The record has each part with its commit and its
+seed: CEPHEID_SEED and CEPHEID_CASES repeat it. It is written after each part, so that a run that is stopped leaves what it did, and one with --parts
+leaves what the record says of the others. The exit status is the highest of pytest's.
 """
 
 from __future__ import annotations
@@ -26,15 +26,22 @@ import circumstances
 ROOT = Path(__file__).parent.parent
 GUARDED = [f"tests/engine/{path.name}" for path in sorted((ROOT / "tests/engine").glob("test_guarded*.py"))]
 APART = ("tests/spark", "tests/automata", "tests/properties", "tests/engine")
+ENGINE = {"guards": GUARDED, "engine": ["tests/engine", *(f"--ignore={path}" for path in GUARDED)]}
 PARTS = {
-    "spark": ["tests/spark"],
-    "properties": ["tests/properties"],
-    "guards": GUARDED,
-    "automata": ["tests/automata"],
-    "engine": ["tests/engine", *(f"--ignore={path}" for path in GUARDED)],
-    "others": [f"--ignore={path}" for path in APART],
+    "tests": {
+        "spark": ["tests/spark"],
+        "properties": ["tests/properties"],
+        "automata": ["tests/automata"],
+        **ENGINE,
+        "others": [f"--ignore={path}" for path in APART],
+    },
+    "sanitize": {
+        "properties": ["tests/properties"],
+        "automata": ["tests/automata", "tests/kernel", "tests/theory", "tests/cases", "tests/upgrade"],
+        **ENGINE,
+    },
 }
-"""The tests: those that take long come first."""
+"""The tests of each record."""
 
 
 def counts(report: Path) -> dict[str, Any]:
@@ -70,14 +77,17 @@ def main() -> int:
     """Run the tests, write the record, return pytest's exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=2000)
-    parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=list(PARTS), help="only these; the record keeps the others")
-    parser.add_argument("--name", default="tests")
+    parser.add_argument("--parts", nargs="*", help="only these; the record keeps the others")
+    parser.add_argument("--name", choices=list(PARTS), default="tests")
     parser.add_argument("--processes", type=int, default=2)
-    options, rest = parser.parse_known_args()
+    options = parser.parse_args()
+    known = PARTS[options.name]
+    if unknown := {*(options.parts or ())} - known.keys():
+        parser.error(f"no part of {options.name}: {', '.join(sorted(unknown))}; its parts are {', '.join(known)}")
     seed = int(os.environ.get("CEPHEID_SEED") or secrets.randbelow(2**32))
     before = circumstances.circumstances()
-    parts = {"given": rest} if rest else {name: PARTS[name] for name in options.parts}
-    figures, status = {} if rest else circumstances.kept(options.name, "parts"), 0
+    parts = {name: known[name] for name in options.parts or known}
+    figures, status = circumstances.kept(options.name, "parts"), 0
     with ThreadPoolExecutor(options.processes) as pool:
         running = {pool.submit(ran, f"{options.name}-{name}", given, options.cases, seed): name for name, given in parts.items()}
         for run in as_completed(running):
