@@ -30,6 +30,7 @@ from cepheid.engine.run.batches import END, decided
 from cepheid.engine.run.members import QueryMatches
 from cepheid.engine.run.rules import RuleMatches, RuleQuery, RulesRecognizer, RuleVersion, Shape, begun_before, placed
 from cepheid.errors import NotSupportedError, check_choice
+from cepheid.language.words import write_name
 from cepheid.query import Query, query
 from cepheid.schema import with_unreadable
 
@@ -44,8 +45,12 @@ if TYPE_CHECKING:
     from cepheid.engine.run.rules import RefusedRule
     from cepheid.schema import EventSchema
 
-ANY_EVENT = "SELECT * WHERE ANY AS x"
-"""A query over any events: it says which columns have their type and time."""
+
+def any_event(keys: Sequence[str] = ()) -> Query:
+    """A query over any events with these keys: it says which columns have their type and time. No key has the name of its variable."""
+    partition = f" PARTITION BY {', '.join(map(write_name, keys))}" if keys else ""
+    return query(f"SELECT * WHERE ANY AS {'x' * (1 + max(map(len, keys), default=0))}{partition}")
+
 
 TEXTS = 1 << 10
 """Texts of queries that are remembered as they were read; each change may bring another one."""
@@ -135,7 +140,7 @@ class Rules:
                 "rules read one table of events", help="merge the streams, with a column that says of which each event is"
             )
         options: dict[str, Any] = {"until": until, "engine": engine, "sort": sort, "null_keys": null_keys, "order": order}
-        asked = asked_of(query(ANY_EVENT).tree, events, type=type, time=time, **options)
+        asked = asked_of(any_event().tree, events, type=type, time=time, **options)
         own = asked.source.schema
         schema = with_unreadable(pa.schema(list(own.attributes.items())), own.unreadable)
         recognizer = RulesRecognizer(
@@ -175,7 +180,7 @@ class Rules:
         """
         check_engine(engine, ENGINES[:-1])
         check_choice("null_keys", null_keys, ("drop", "group"))
-        own = query(ANY_EVENT).schema(schema, type=type, time=time)
+        own = any_event().schema(schema, type=type, time=time)
         recognizer = RulesRecognizer(
             own,
             RuleCompiler(schema, type=type, time=time, ahead=lateness is not None),

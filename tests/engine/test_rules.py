@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 import pickle
 import random
 import threading
@@ -130,6 +131,38 @@ def test_wrong_rows_are_refused_one_by_one() -> None:
     ]
     assert len(found["good", None]) == 11, "the version before goes on"
     assert "rule `syntax`" in str(found.refused[0])
+
+
+@pytest.mark.parametrize("name", [5, math.nan, True, b"r", ("r", 1), dt.date(2026, 1, 1), "\ud800", ""])
+def test_whatever_the_name_is_a_refused_row_has_text(name: object) -> None:
+    (refused,) = cepheid.rules([{"name": name, "query": PAIRS}, row("s")]).run(EVENTS).refused
+    assert "is not the name of a rule" in str(refused.error)
+    assert refused.name is None if name != name else refused.name == ("\\ud800" if name == "\ud800" else str(name))  # noqa: PLR0124 - NaN
+    assert len(str(refused).encode()) > 0
+
+
+def test_a_row_that_comes_again_is_refused_for_the_same_reason() -> None:
+    recognizer = cepheid.rules([]).recognizer(EVENTS.schema)
+    wrong = [row("wrong", "SELECT", from_=5), row("twice", from_=6), row("twice", "SELECT * WHERE A", from_=6)]
+    first = [str(each) for each in recognizer.change(wrong)]
+    recognizer.push(EVENTS)
+    again = recognizer.change(wrong)
+    assert [str(each) for each in again] == first
+    assert len(first) == 3
+    assert not any(each.late for each in again)
+
+
+@pytest.mark.parametrize("column", ["FROM", "From", "DELETED", "Name", "QUERY"])
+def test_columns_in_capitals_are_slips_of_the_pen(column: str) -> None:
+    with pytest.raises(InputError, match=f"no column `{column}`"):
+        cepheid.rules([{"name": "r", "query": PAIRS} | {column: None}] if column not in {"Name", "QUERY"} else [{column: "r"}])
+
+
+def test_a_key_may_have_any_name() -> None:
+    table = pa.table({"type": ["A", "B"], "ts": [1, 2], "x": [1, 1], "xx": [2, 2]})
+    rules = cepheid.rules([row("r", PAIRS.replace("WITHIN", "PARTITION BY x, xx WITHIN"))])
+    (found,) = rules.run(table).to_arrow(keys=["x", "xx"]).to_pylist()
+    assert (found["x"], found["xx"]) == (1, 2)
 
 
 def test_rows_that_contradict_each_other_do_not_act_in_any_order() -> None:
@@ -438,7 +471,7 @@ def test_after_the_greatest_time_every_row_is_late(kind: pa.DataType, time: Any)
     table = pa.table({"type": ["A"], "ts": pa.array([time], kind)})
     recognizer = cepheid.rules([row("r", "SELECT * WHERE A", until=time)]).recognizer(table.schema)
     recognizer.push(table)
-    (refused,) = recognizer.change([row("s", from_=time)])
+    (refused,) = recognizer.change([row("s", "SELECT * WHERE A", from_=time)])
     assert refused.late
     assert recognizer.known == (dt.date(2026, 1, 2) if pa.types.is_date64(kind) else table["ts"][0].as_py())
 
@@ -467,10 +500,23 @@ def test_what_ends_a_change_in_the_middle_loses_no_row() -> None:
 
 def test_nothing_changes_in_a_state_that_is_incomplete() -> None:
     recognizer = cepheid.rules([row("r")]).recognizer(EVENTS.schema, max_bytes=1)
-    with pytest.raises(LimitError):
+    with pytest.raises(LimitError, match="in the query `r`"):
         recognizer.push(EVENTS)
     with pytest.raises(SnapshotError, match="stopped in the middle"):
         recognizer.change([row("s", from_=100)])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT MAX * WHERE A+ AS a ; B",
+        "EVENT P(one) AS (SELECT 1 AS one WHERE A) SELECT * WHERE P ; B",
+        "SELECT * WHERE A NOT FOLLOWED BY C FOR 2",
+    ],
+)
+def test_a_limit_names_the_rule(query: str) -> None:
+    with pytest.raises(LimitError, match="in the query `a b`"):
+        cepheid.rules([row("a b", query)]).recognizer(EVENTS.schema, max_bytes=1).push(EVENTS)
 
 
 def forged(recognizer: cepheid.RulesRecognizer, change: Callable[[dict[str, Any]], Any]) -> bytes:

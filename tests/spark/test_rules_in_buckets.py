@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import pickle
 import random
 
 import pyarrow as pa
@@ -13,12 +14,16 @@ from operated import Operated
 from test_stateful import START, arrivals, buckets_of, timed, unit_of
 
 import cepheid
+from cepheid.engine.input.rule_versions import Row
 from cepheid.engine.output.rule_table import table_schema
 from cepheid.errors import SnapshotError
-from cepheid.rules import ANY_EVENT
+from cepheid.rules import any_event
+from cepheid.spark.sources.rules import RuleRowsReader
+from cepheid.spark.tasks import packing
+from cepheid.spark.tasks import rules as task_rules
 from cepheid.spark.tasks.buckets import DECIDED
 from cepheid.spark.tasks.packing import unpack
-from cepheid.spark.tasks.visits import BLOB, BUCKET
+from cepheid.spark.tasks.visits import BLOB, BUCKET, LISTENS, RULE, SAYS, TOLD
 from cepheid.testing import generators
 from cepheid.testing.differential import matches_up_to
 from cepheid.testing.generators import ABSENT, COMPARING, LAYERED, WAITING
@@ -33,8 +38,7 @@ AFTER_ALL = dt.datetime.fromtimestamp(4e9, dt.UTC)
 
 def unit_of_rules(table, keys=()):
     """What a stream of rules with these keys knows, its events as they travel, and the columns of its rows."""
-    carrier = cepheid.query(ANY_EVENT + (f" PARTITION BY {', '.join(keys)}" if keys else ""))
-    unit, events, _ = unit_of([carrier], table)
+    unit, events, _ = unit_of([any_event(keys)], table)
     output = table_schema(table.schema, "ts", keys).append(pa.field(DECIDED, TIME)).append(pa.field("error", pa.string()))
     unit = dataclasses.replace(unit, ruled=True, output=output.serialize().to_pybytes(), buckets=BUCKETS if keys else 1)
     return unit, events.append_column(BUCKET, pa.array(buckets_of(events, unit.buckets))), output
@@ -43,13 +47,13 @@ def unit_of_rules(table, keys=()):
 class Stream:
     """A stream of rules, micro-batch by micro-batch. rows: what it has given. keys: of each bucket that was visited, those with a state."""
 
-    def __init__(self, table, keys=(), lateness=None):
+    def __init__(self, table, keys=()):
         self.unit, self.events, self.output = unit_of_rules(table, keys)
-        self.operated = Operated(dataclasses.replace(self.unit, lateness=lateness))
+        self.operated = Operated(self.unit)
         self.rows = []
 
     def batch(self, events, watermark, rules=(), tasks=1):
-        given = pa.Table.from_pylist(list(rules), RULES) if rules else None
+        given = rules if isinstance(rules, pa.Table) else pa.Table.from_pylist(list(rules), RULES) if rules else None
         found = self.operated.batch(events, watermark, tasks=tasks, rules=given, buckets=self.unit.buckets)
         blobs = [row[BLOB] for row in found if row[BLOB] is not None]
         own = [match for blob in blobs for match in unpack(self.output, pa.array([blob], pa.binary())).to_pylist()[0]]
@@ -94,6 +98,14 @@ def random_rules(rng, fragment, keyed):
     return table, list(rows.values())
 
 
+def held_back(rng, arrived):
+    """Micro-batches and their watermarks; or as they are where another watermark of the query holds Spark's back for some of them."""
+    given, behind = list(arrived), rng.choice([0, 0, 1, 2])
+    for number, (batch, _) in enumerate(given):
+        yield batch, given[max(0, number - behind)][1]
+    yield given[-1][0], given[-1][1]
+
+
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_a_stream_of_rules_gives_what_the_table_gives(fragment, cases, seed):
     enough = Enough(cases // 6, matched=5, finished=2, keyed=2 * (fragment != "definitions"), late=2)
@@ -101,13 +113,13 @@ def test_a_stream_of_rules_gives_what_the_table_gives(fragment, cases, seed):
         rng = random.Random(f"{seed}/rules in buckets/{fragment}/{number}")
         keyed = rng.random() < 0.5
         table, rows = random_rules(rng, FRAGMENTS[fragment], keyed)
-        stream = Stream(table, ("k",) if keyed else (), rng.choice([None, LATENESS + 1]))
+        stream = Stream(table, ("k",) if keyed else ())
         events = stream.events
         if not rows or len(events) < len(table):
             continue  # a NULL key
         to_come, acting, late = list(rows), [], []
         said = f"CEPHEID_SEED={seed} {fragment} {number}\n" + "\n".join(map(str, rows)) + f"\n{table.to_pylist()}"
-        for batch, watermark in arrivals(rng, events, LATENESS):
+        for batch, watermark in held_back(rng, arrivals(rng, events, LATENESS)):
             greatest = max(batch["ts"].to_pylist(), default=None)
             due = [row for row in to_come if row["from"] is None or (greatest and row["from"] <= greatest) or rng.random() < 0.3]
             due = [row for row in due if rng.random() < 0.9]
@@ -186,19 +198,97 @@ def test_a_version_that_is_over_leaves_no_page():
 
 def test_pages_that_are_damaged_are_refused():
     table = events_of(("A", 10, 1), ("C", 30, 1))
-    for damage in ("gone", "other", "cut"):
+    for damage in ("gone", "other", "cut", "before"):
         stream = Stream(table)
         stream.batch(stream.events.slice(0, 1), 0, [rule("pairs", PAIRS.format(1)), rule("s", SECONDS.format(30))])
-        stream.batch(stream.events.slice(1, 1), START // 1000 + 20_000)
         values = stream.operated.handle.values
+        before = dict(values)
+        stream.batch(stream.events.slice(1, 1), START // 1000 + 20_000)
         pages = sorted(place for place in values if place[1] == "pages" and place[0] == 0)
         assert len(pages) == 3
         if damage == "gone":
             del values[pages[1]]
+        elif damage == "before":
+            values[pages[0]] = before[pages[0]]
         else:
             values[pages[1]] = values[pages[2]] if damage == "other" else values[pages[1]][:-7]
         with pytest.raises(SnapshotError):
             stream.batch(stream.events.slice(1, 1), START // 1000 + 29_000)
+
+
+def test_a_page_of_another_bucket_is_refused():
+    table = events_of(*(("A", 10, key) for key in range(8)), ("C", 30, 1))
+    stream = Stream(table, ("k",))
+    stream.batch(stream.events.slice(0, 8), 0, [rule("pairs", PAIRS.format(1))])
+    stream.batch(stream.events.slice(8, 1), START // 1000 + 20_000)
+    stream.batch(stream.events.slice(0, 0), START // 1000 + 21_000)
+    values = stream.operated.handle.values
+    one, other = (next(place for place in values if place[:2] == (bucket, "pages") and place[2][0] == 1) for bucket in (0, 1))
+    assert values[one] != values[other]
+    values[one] = values[other]
+    with pytest.raises(SnapshotError):
+        stream.batch(stream.events.take(pa.array([stream.events[BUCKET].to_pylist().index(0)])), START // 1000 + 29_000)
+
+
+@pytest.mark.parametrize("names", [pa.array([5, None]), pa.array([True, False]), pa.array([b"r", b"\xff"]), pa.array([1.5, float("nan")])])
+def test_names_that_are_no_text_are_refused_and_the_stream_goes_on(names):
+    stream = Stream(events_of(("A", 10, 1), ("B", 50, 1)))
+    stream.batch(stream.events.slice(0, 1), 0, pa.table({"name": names, "query": [SECONDS.format(90)] * 2}))
+    stream.batch(stream.events.slice(1, 1), 1, [rule("r", SECONDS.format(90), at(0))])
+    stream.batch(stream.events.slice(0, 0), 4_000_000_000_000)
+    errors = [row for row in stream.rows if row["error"]]
+    assert len(errors) == 2
+    assert all("is not the name of a rule" in row["error"] for row in errors)
+    assert len(stream.matches) == 1
+
+
+def test_rules_of_the_driver_may_have_any_name():
+    """As `sources.rules` has them: pickled."""
+    stream = Stream(events_of(("A", 10, 1)))
+    rows = cepheid.rules([{"name": name, "query": PAIRS, 5: "other"} for name in (5, ("r", 2), "\ud800", None, float("nan"))]).rows
+    stream.batch(stream.events, 0, pa.table({RULE: pa.array(list(map(pickle.dumps, rows)), pa.binary())}))
+    assert sorted(str(row["rule"]) for row in stream.rows) == ["('r', 2)", "5", "None", "None", "\\ud800"]
+    assert RuleRowsReader(rows).newest() == RuleRowsReader(rows[::-1]).newest() != RuleRowsReader(rows[1:]).newest()
+
+
+def test_rules_go_to_all_buckets_in_pieces(monkeypatch):
+    rules = pa.Table.from_pylist([rule("r", PAIRS)], RULES)
+    monkeypatch.setattr(packing, "PACK_BYTES", 5000)
+    pieces = list(packing.pack_rules(iter(rules.to_batches()), buckets=40))
+    assert len(pieces) > 5
+    assert all(sum(map(len, piece[BLOB].to_pylist())) <= 5000 for piece in pieces)
+    told = {
+        bucket: bytes(told) for piece in pieces for bucket, told in zip(piece[BUCKET].to_pylist(), piece[TOLD].to_pylist(), strict=True)
+    }
+    assert told == {0: SAYS} | dict.fromkeys(range(1, 40), LISTENS)
+    assert sum(map(len, pieces)) == 40
+
+
+def test_a_worker_compiles_each_rule_once_however_many_there_are(monkeypatch):
+    monkeypatch.setattr(task_rules, "COMPILED_RULES", 4)
+    compiled = []
+
+    def compiler(row):
+        compiled.append(row)
+        return object()
+
+    rules, rows = task_rules.CompiledRules(compiler), [Row(str(number), "text", "{}", 0) for number in range(20)]
+    for _ in range(5):
+        rules.turn()
+        assert [rules(row) for row in rows] == [rules(row) for row in rows]
+    assert compiled == rows
+    for _ in range(2):  # others are forgotten
+        rules.turn()
+        for row in rows[:5]:
+            rules(row)
+    rules.turn()
+    rules(rows[19])
+    assert compiled == [*rows, rows[19]]
+
+
+def test_other_null_keys_are_another_stream():
+    unit, *_ = unit_of_rules(events_of(("A", 10, 1)), ("k",))
+    assert unit.fingerprint != dataclasses.replace(unit, null_keys="group").fingerprint
 
 
 @pytest.mark.parametrize(

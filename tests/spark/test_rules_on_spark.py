@@ -14,7 +14,7 @@ import pytest
 from test_stream import Feed
 
 import cepheid
-from cepheid.errors import InputError, SchemaError
+from cepheid.errors import InputError, LimitError, SchemaError
 from cepheid.spark import on_rules
 
 UTC = dt.UTC
@@ -98,8 +98,9 @@ def test_what_cannot_be(spark):
         on_rules(ROWS)(table(3))
     with pytest.raises(SchemaError, match="`key`"):
         frame.transform(on_rules(ROWS, keys="key"))
-    with pytest.raises(InputError, match="two columns `rule`"):
-        frame.withColumnRenamed("k", "rule").transform(on_rules([], keys="rule"))
+    for name in ("rule", "Rule", "ERROR"):
+        with pytest.raises(InputError, match=f"two columns `{name}`"):
+            frame.withColumnRenamed("k", name).transform(on_rules([], keys=name))
     stream = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "'A' AS type", "value AS k")
     with pytest.raises(InputError, match="the rules are a stream"):
         frame.transform(on_rules(stream, keys="k"))
@@ -107,6 +108,8 @@ def test_what_cannot_be(spark):
         stream.transform(on_rules(stream, keys="k", lateness="1s"))
     with pytest.raises(InputError, match=r"`untill`(.|\n)*did you mean `until`"):
         stream.transform(on_rules(stream.selectExpr("'r' AS name", "ts AS untill"), keys="k", lateness="1s"))
+    with pytest.raises(InputError, match="two columns `Decided_Time`"):
+        stream.withColumnRenamed("k", "Decided_Time").transform(on_rules([], keys="Decided_Time", lateness="1s"))
     with pytest.raises(InputError, match="until="):
         stream.transform(on_rules(ROWS, keys="k", lateness="1s", until="end"))
     refused = on_rules(ROWS, keys="k").refused(frame)
@@ -214,3 +217,63 @@ def test_rules_of_the_driver_over_a_stream(both, seed):
     found, refused = both.found()
     assert found == rows_of(cepheid.rules([*first, *more]).run(events, until=at(50_000)).to_arrow(keys=["k"]))
     assert [name for name, _ in refused] == ["late"]
+
+
+def rows_at(*rows):
+    """Events of a type, a second and a key."""
+    kinds, seconds, keys = zip(*rows, strict=True)
+    times = pa.array(list(map(at, seconds)), pa.timestamp("us", "UTC"))
+    return pa.table({"type": kinds, "ts": times, "k": keys, "v": [9] * len(rows), "j": [0] * len(rows)})
+
+
+def test_a_second_watermark_holds_all_buckets_back(both):
+    """Spark's watermark is the least of both: a bucket whose events are ahead of it takes what all others take."""
+    keys = "abcdef"
+    events = [
+        rows_at(("A", 10, "a"), ("C", 100, "a")),
+        rows_at(*(("A", 96, key) for key in keys)),
+        rows_at(*(("B", 98, key) for key in keys)),
+    ]
+    rules = [{"name": name, "query": PAIRS, "args": {"least": 3}, "from": at(since)} for name, since in (("first", 0), ("new", 50))]
+    both.tell(rules[:1])
+    both.put_table(events[0])
+    both.tell(rules[1:])
+    for table in events[1:]:
+        both.put_table(table)
+    both.over()
+    both.tell([{"name": "last", "query": PAIRS, "args": {"least": 3}, "from": at(200_000)}])
+    both.tell([{"name": "last", "query": PAIRS, "args": {"least": 3}, "from": at(200_001)}])
+    both.over()
+    recognition = on_rules(both.rules().withWatermark("from", "1 hour"), keys="k", lateness=f"{LATENESS} seconds", buckets=4)
+    progress = both.run(both.stream().transform(recognition))
+    assert progress[2]["eventTime"]["watermark"] == "2026-02-28T23:00:50.000Z", "the watermark of the rules is not the least"
+    found, refused = both.found()
+    assert not refused
+    assert found == rows_of(cepheid.rules(rules).run(pa.concat_tables(events), sort=True, until=at(50_000)).to_arrow(keys=["k"]))
+    assert sum("'new'" in row for row in found) == len(keys)
+
+
+def test_rules_of_a_micro_batch_that_failed_can_be_replaced(both):
+    """It ends without them; those of now come in the next one, and are late or not as any others."""
+    good, bad = ({"name": name, "query": PAIRS, "args": {"least": 3}} for name in ("good", "bad"))
+    recognition = lambda *rows, **options: on_rules(list(rows), lateness="1 second", **options)  # noqa: E731
+    both.put_table(rows_at(("A", 0, "a"), ("B", 1, "a")))
+    both.run(both.stream().transform(recognition(good)))
+    table = rows_at(("A", 100, "a"), ("B", 101, "a"), ("Z", 102, "a"))
+    both.put_table(table.set_column(1, "ts", pa.array([at(100), at(101), None], pa.timestamp("us", "UTC"))))
+    with pytest.raises(InputError, match="null_time"):
+        both.run(both.stream().transform(recognition(good, bad | {"from": at(90)})))
+    both.put_table(rows_at(("A", 200, "a"), ("B", 201, "a")))
+    both.over()
+    later, late = good | {"name": "later", "from": at(150)}, good | {"name": "late", "from": at(50)}
+    both.run(both.stream().transform(recognition(good, later, late, null_time="drop")))
+    found, refused = both.found()
+    assert [name for name, _ in refused] == ["late"]
+    assert sorted(row.split("'")[1] for row in found) == ["good", "good", "good", "later"]
+
+
+def test_a_limit_names_the_rule(both):
+    every = {"name": "every", "query": "SELECT * WHERE ANY AS a ; ANY AS b ; ANY AS c"}
+    both.put_table(rows_at(*(("A", second, "a") for second in range(60))))
+    with pytest.raises(LimitError, match="in the query `every`"):
+        both.run(both.stream().transform(on_rules([every, {"name": "good", "query": PAIRS}], lateness="0 seconds", max_bytes=200_000)))

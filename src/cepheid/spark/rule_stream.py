@@ -41,8 +41,8 @@ class RuleStream(StreamPlan):
         return self.columns
 
     def unit(self, prepared: DataFrame) -> Unit:
-        """As of any stream."""
-        return dataclasses.replace(super().unit(prepared), ruled=True)
+        """As of any stream; but no bucket goes ahead of the watermark, by which late rules are the same in all."""
+        return dataclasses.replace(super().unit(prepared), ruled=True, lateness=None)
 
     def packed(self, events: DataFrame) -> DataFrame:
         """The events, and for each bucket the rules."""

@@ -15,8 +15,7 @@ from pyspark.sql import types as spark_types
 
 from cepheid.engine.output.rule_table import OWN
 from cepheid.errors import InputError, SchemaError, did_you_mean, quoted
-from cepheid.language.words import write_name
-from cepheid.rules import ANY_EVENT, Rules
+from cepheid.rules import Rules, any_event
 from cepheid.rules import rules as rules_of
 from cepheid.schema import DEFAULT_TIME
 from cepheid.spark.batch import Plan
@@ -28,6 +27,7 @@ from cepheid.spark.queries import QueryPlans
 from cepheid.spark.recognition import on
 from cepheid.spark.source import arrow_bytes
 from cepheid.spark.tasks.absences import FOREVER
+from cepheid.spark.tasks.buckets import DECIDED
 from cepheid.spark.tasks.rules import recognizer_of, run_rules
 from cepheid.spark.tasks.worker import TIME, pack_schema
 from cepheid.spark.versions import STREAMS, missing
@@ -80,16 +80,15 @@ def on_rules(
     name alone. These are the rows of ``cepheid.rules(..).run(..).to_arrow(keys=..)``, with times in microseconds.
 
     On a stream there is `decided_time`, too, as of `on`, and a row of a rule is late if an event of its time would be: it is refused, with a row that
-    says so. Rules that are no stream are those of the start; a query that starts again from its checkpoint with more of them takes these as further
-    rows.
+    says so, whose `decided_time` is the watermark. Rules that are no stream are those of the start; a query that starts again from its checkpoint
+    with more of them takes these as further rows.
 
     Raises InputError for what are no rows and for unknown option values. The function raises SchemaError and SetupError for columns and sessions that
     cannot be used, and NotSupportedError for a stream on Spark below 4.0.
     """
     given = (keys,) if isinstance(keys, str) else tuple(keys)
-    keyed = f" PARTITION BY {', '.join(map(write_name, given))}" if given else ""
     recognition = on(
-        ANY_EVENT + keyed,
+        any_event(given),
         type=type,
         time=time,
         order=order,
@@ -176,7 +175,8 @@ class RuleRecognition:
     def _output(self, plan: Plan) -> spark_types.StructType:
         """The columns of the output."""
         fields = plan.fields
-        taken = [key for key in self.keys if key in (*OWN, ERROR)]
+        own = (*OWN, ERROR, *((DECIDED,) if plan.source.frame.isStreaming else ()))
+        taken = [key for key in self.keys if (key if plan.case_sensitive else key.lower()) in own]
         if taken:
             raise InputError(f"the output would have two columns {quoted(taken)}", help="rename the column of the events")
         time = fields[plan.compiled.layout.time or ""]

@@ -33,8 +33,8 @@ LIKE = 0.75
 def rows_in(given: object) -> list[dict[str, Any]]:
     """Rows of rules as dicts: of a list of dicts, a table, a DataFrame or a file; raises InputError for what has no such rows."""
     if isinstance(given, list | tuple) and all(isinstance(row, Mapping) for row in given):
-        rows = [dict(row) for row in given]
-        names = list(dict.fromkeys(str(name) for row in rows for name in row))
+        names = list(dict.fromkeys(str(name) for row in given for name in row))
+        rows = [{name: row[name] for name in COLUMNS if name in row} for row in given]
     else:
         table = events_of(given)
         table = table.read_all() if isinstance(table, pa.RecordBatchReader) else table
@@ -48,7 +48,7 @@ def check_columns(names: Sequence[str], *, named: bool = False) -> None:
     """Raise InputError for columns that are none of rules. named: no name is needed."""
     missing = [name for name in COLUMNS if name not in names]
     for name in names:
-        near = None if name in COLUMNS else nearest(name, missing, likeness=LIKE)
+        near = None if name in COLUMNS else nearest(name.lower(), missing, likeness=LIKE)
         if near is not None:
             raise InputError(f"rules have no column `{name}`", help=(f"did you mean `{near}`?", f"they may have {quoted(COLUMNS)}"))
     if not named and "name" not in names:
@@ -59,7 +59,7 @@ def row_of(given: Mapping[str, Any], schema: EventSchema) -> Row:
     """A row as it is kept; schema: of the events. Raises InputError for a wrong one."""
     given = {column: value for column, value in given.items() if not _is_missing(value)}
     name, text = given.get("name"), given.get("query")
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name or name_shown(name) != name:
         raise InputError(f"{name!r} is not the name of a rule", help="give the name as text")
     deleted = given.get("deleted")
     if deleted is not None and not isinstance(deleted, bool):
@@ -75,6 +75,11 @@ def row_of(given: Mapping[str, Any], schema: EventSchema) -> Row:
     if since is not None and until is not None and until <= since:
         raise InputError(f"it ends at {given['until']}, and begins at {given['from']}", help="give `until` a time after `from`")
     return Row(name, text, _arguments(given.get("args")), ALWAYS_WAS if since is None else since, until, ends)
+
+
+def name_shown(name: object) -> str | None:
+    """What stands for the name of a rule that is refused, whatever it is: text that can be written; None where there is none."""
+    return None if _is_missing(name) else str(name).encode(errors="backslashreplace").decode()
 
 
 def stored_row(values: Sequence[Any]) -> Row:

@@ -50,6 +50,11 @@ class Row:
         return self.since, self.text is not None
 
 
+def rule_of(member: str) -> str:
+    """The rule whose version has this name among the queries that are run."""
+    return member.partition(" ")[2]
+
+
 @record
 class Version:
     """A rule from one row to the next. until: its matches begin before that time. cut: it reads events before that time, None: all."""

@@ -112,12 +112,12 @@ class FamilyMember(Member):
         self.forget(live[np.isin(self.partitions.table(live)[MEMBER].to_numpy(), numbers)])
         self.family = self.family.without(numbers)
 
-    def named(self, error: LimitError) -> CepheidError:
-        """An error about a match with the name of its query, and not with the number that the family has for it."""
+    def named(self, error: LimitError, public: Callable[[str], str]) -> CepheidError:
+        """An error about a match with the public name of its query, and not with the number that the family has for it."""
         before, _, rest = error.fact.partition(f", {MEMBER} = ")
         number, _, after = rest.partition(",")
         error.fact = f"{before},{after}"
-        return error.of_query(self.family.members[int(number)].name)
+        return error.of_query(public(self.family.members[int(number)].name))
 
     def parts(self, matches: Matches) -> Iterator[tuple[str, QueryMatches]]:
         """The matches of each query that has some."""
@@ -137,24 +137,34 @@ class FamilyMember(Member):
 
 
 @contextlib.contextmanager
-def named(owner: FamilyMember | str) -> Iterator[None]:
-    """A limit that the matches of a query or a family pass is that of the query."""
+def named(owner: FamilyMember | str, public: Callable[[str], str] = str) -> Iterator[None]:
+    """A limit that the matches of a query or a family pass is that of the query. public: what users know a query by, from its name here."""
     try:
         yield
     except LimitError as error:
-        raise error.of_query(owner) if isinstance(owner, str) else owner.named(error) from None
+        raise error.of_query(public(owner)) if isinstance(owner, str) else owner.named(error, public) from None
 
 
 class Members:
     """The run states of several queries, by name.
 
     source: the schema of the events. schema: the same in Arrow. max_bytes: of the matches of a definition. numbered: the positions that `read` is
-    given are the numbers of events, and not their places in the partitions of a query. options: of a `Member`.
+    given are the numbers of events, and not their places in the partitions of a query. public: what users know a query by, from its name here.
+    options: of a `Member`.
     """
 
-    def __init__(self, source: EventSchema, schema: pa.Schema, *, max_bytes: int | None, numbered: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        source: EventSchema,
+        schema: pa.Schema,
+        *,
+        max_bytes: int | None,
+        numbered: bool = False,
+        public: Callable[[str], str] = str,
+        **options: Any,
+    ) -> None:
         self._source, self._schema, self._max_bytes, self._options = source, schema, max_bytes, options
-        self._numbered = numbered
+        self._numbered, self._public = numbered, public
         self.families: list[FamilyMember] = []
         self.filtered: dict[str, FilteredMember] = {}
         self.alone: dict[str, QueryMember | Layered] = {}
@@ -244,7 +254,7 @@ class Members:
         for name, own in self.alone.items():
             place = first - self._begun[name]
             if isinstance(own, Layered):
-                with named(name):
+                with named(name, self._public):
                     found = own.read(events, times, first=place, now=now)
                 yield name, found
                 continue
@@ -255,7 +265,7 @@ class Members:
     def advance(self, now: int | None) -> Iterator[tuple[str, DecidedMatches]]:
         """What it decides that no event before `now` will come."""
         for name, member in self.alone.items():
-            with named(name):
+            with named(name, self._public):
                 found = member.advance(now)
             yield name, found
 

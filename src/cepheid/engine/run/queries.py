@@ -80,10 +80,10 @@ class ByName(Mapping[str, Matches]):
 
 
 class FoundParts:
-    """What a call decides, of all queries; `found`: name or family of each, to be made in this order."""
+    """What a call decides, of all queries; `found`: name or family of each, to be made in this order. public: as of `Members`."""
 
-    def __init__(self, found: Iterator[tuple[FamilyMember | str, DecidedMatches]]) -> None:
-        self._found = found
+    def __init__(self, found: Iterator[tuple[FamilyMember | str, DecidedMatches]], public: Callable[[str], str] = str) -> None:
+        self._found, self._public = found, public
         self._after: list[Callable[[], None]] = []
 
     def then(self, what: Callable[[], None]) -> Self:
@@ -94,7 +94,7 @@ class FoundParts:
     def parts(self, allowance: Allowance) -> Iterator[tuple[str, QueryMatches]]:
         """The matches of each query that has some, query by query, within one allowance."""
         for owner, found in self._found:
-            with named(owner):
+            with named(owner, self._public):
                 matches = found.all(allowance)
             yield from _parts(owner, matches)
         self._done()
@@ -102,7 +102,7 @@ class FoundParts:
     def _pieces(self, allowance: Allowance | None = None) -> Iterator[list[tuple[str, QueryMatches]]]:
         """The same in pieces of bounded size."""
         for owner, found in self._found:
-            with named(owner):
+            with named(owner, self._public):
                 for matches in found.pieces(allowance):
                     yield list(_parts(owner, matches))
         self._done()

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from cepheid.engine.input.event_times import times_of
 from cepheid.engine.input.order import NEVER
-from cepheid.engine.input.rule_rows import row_of, rows_in, stored_row
-from cepheid.engine.input.rule_versions import ALWAYS_WAS, GREATEST, Row, Version, versions_of
+from cepheid.engine.input.rule_rows import name_shown, row_of, rows_in, stored_row
+from cepheid.engine.input.rule_versions import ALWAYS_WAS, GREATEST, Row, Version, rule_of, versions_of
 from cepheid.engine.memory import container
 from cepheid.engine.memory.checks import demand
 from cepheid.engine.output.marks import Ragged
@@ -66,8 +66,8 @@ class RuleVersion(NamedTuple):
 class RefusedRule:
     """A row of a rule that does not act, and why; no other row is touched by that.
 
-    name: of the rule, as far as the row has one. since: from when on it should have acted, as it was given. error: what is wrong, with the way out.
-    late: whether it came after its time.
+    name: of the rule, as text, as far as the row has one. since: from when on it should have acted, as it was given. error: what is wrong, with the
+    way out. late: whether it came after its time.
     """
 
     name: str | None
@@ -295,7 +295,9 @@ class RulesRecognizer(Intake[RuleMatches]):
         self._time = source.time_column
         own = pa.schema([field for field in self.schema if field.name != ROW]).append(pa.field(ROW, pa.int64()))
         everything = dataclasses.replace(source, attributes={field.name: field.type for field in own})
-        self._members = Members(everything, own, max_bytes=max_bytes, numbered=True, group_nulls=self._group_nulls, **options)
+        self._members = Members(
+            everything, own, max_bytes=max_bytes, numbered=True, public=rule_of, group_nulls=self._group_nulls, **options
+        )
         self._rows: dict[str, dict[tuple[int, bool], Row | None]] = {}  # None: rows there contradict each other
         self._queries: dict[tuple[str, int], RuleQuery] = {}  # of the versions that have not begun
         self._waiting: dict[str, list[Version]] = {}  # of each rule, by their time
@@ -333,7 +335,7 @@ class RulesRecognizer(Intake[RuleMatches]):
         """One row; adds to `refused` and to `changed`, the names of rules."""
 
         def refuse(error: CepheidError, *, late: bool = False) -> None:
-            refused.append(RefusedRule(given.get("name"), given.get("from"), error, late))
+            refused.append(RefusedRule(name_shown(given.get("name")), given.get("from"), error, late))
 
         try:
             row = row_of(given, self._source)
@@ -343,20 +345,22 @@ class RulesRecognizer(Intake[RuleMatches]):
         known = self._rows.get(row.name, {})
         if known.get(row.place) == row:
             return
-        if self._passed > row.since:
-            refuse(self._late(row.since), late=True)
-            return
         try:
             compiled = None if row.text is None else self._compiled(row)
         except CepheidError as error:
             refuse(error)
             return
+        if row.place in known and known[row.place] is None:
+            refuse(self._contradiction(row))
+            return
+        if self._passed > row.since:
+            refuse(self._late(row.since), late=True)
+            return
         changed[row.name] = None
         known = self._rows.setdefault(row.name, {})
         if row.place in known:
             refuse(self._contradiction(row))
-            if known[row.place] is not None:
-                refuse(self._contradiction(row))
+            refuse(self._contradiction(row))
             known[row.place] = None
             self._queries.pop((row.name, row.since), None)
             return
@@ -652,7 +656,7 @@ class FoundRules(FoundParts):
     """What a call decides, of all rules."""
 
     def __init__(self, rules: RulesRecognizer, found: Iterator[tuple[FamilyMember | str, DecidedMatches]]) -> None:
-        super().__init__(found)
+        super().__init__(found, rule_of)
         self._rules = rules
 
     def all(self, allowance: Allowance) -> RuleMatches:

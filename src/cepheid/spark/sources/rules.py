@@ -2,7 +2,8 @@
 
 Comes in: rows of rules. Goes out: a streaming DataFrame with these rows, as they are, in the first micro-batch. An offset is a digest of all rows: a
 query that starts again with the same rows, in whatever order, has nothing to read, and one with others reads all of them again, of which those that
-are known change nothing.
+are known change nothing. A micro-batch that was to read other rows than there are now, and has not ended, ends without rules; those of now come in
+the next one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, InputPartition
 
-from cepheid.errors import InputError
 from cepheid.spark.sources.pages import PagedReader
 from cepheid.spark.tasks.visits import RULE
 from cepheid.spark.versions import until_all_is_read
@@ -86,15 +86,8 @@ class RuleRowsReader(PagedReader):
         return newest
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """One task, with all rows."""
-        if start == end:
-            return []
-        if end != self.newest():
-            raise InputError(
-                "the rules have changed since a micro-batch began to read them, and it has not ended",
-                help="start the query with the rules as they were, until a micro-batch has ended; then with those of now",
-            )
-        return [AllRows([pickle.dumps(row) for row in self._rows])]
+        """One task, with all rows; none where those of the offset are no more."""
+        return [AllRows([pickle.dumps(row) for row in self._rows])] if start != end == self.newest() else []
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows."""

@@ -59,12 +59,15 @@ def pack(batches: Iterator[pa.RecordBatch], *, told_buckets: int = 0) -> Iterato
 
 
 def pack_rules(batches: Iterator[pa.RecordBatch], *, buckets: int) -> Iterator[pa.RecordBatch]:
-    """The function that mapInArrow calls for rows of rules: all of them for each of so many buckets."""
+    """The function that mapInArrow calls for rows of rules: all of them for each of so many buckets, in pieces of some PACK_BYTES."""
     for batch in batches:
         if batch.num_rows:
             rows = table_bytes(pa.Table.from_batches([batch]))
-            yield _rows(range(buckets), blobs=[rows] * buckets, told=LISTENS).slice(1)
             yield _rows([0], blobs=[rows], told=SAYS)
+            most = max(1, PACK_BYTES // len(rows))
+            for first in range(1, buckets, most):
+                listening = range(first, min(first + most, buckets))
+                yield _rows(listening, blobs=[rows] * len(listening), told=LISTENS)
 
 
 def _seen(told: Told, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -132,7 +132,9 @@ class RuleStates:
             del self._written[place]
         for place, content in pages.items():
             self._write(place, content)
-        sections["places"] = json.dumps({"places": list(self._places.values())}).encode()
+        # Each page by what is in it, too: a page of another bucket, or of another time, is none of these.
+        digests = {place: self._written[place][0].hex() for place in (RULES_PAGE, *self._places.values())}
+        sections["places"] = json.dumps({"places": list(digests.items())}).encode()
         return {PREFIX + name: content for name, content in sections.items()}
 
     def _write(self, place: int, content: dict[str, Any]) -> None:
@@ -155,13 +157,15 @@ class RuleStates:
     def load(self, sections: Mapping[str, Any], *, latest: int, events: int) -> None:  # noqa: ARG002 - as of the other parts
         """Go on, fresh, from what `dump` gave; raises what nonsense in it raises."""
         whole = {name.removeprefix(PREFIX): content for name, content in sections.items() if name.startswith(PREFIX)}
-        places = [container.integer(place, "places", least=1) for place in container.numbers_of(whole.pop("places"))["places"]]
-        demand(len(set(places)) == len(places))
-        whole |= self._page(RULES_PAGE)
-        for number, place in enumerate(places):
-            whole |= {f"{number}/{name}": content for name, content in self._page(place).items()}
+        places = container.numbers_of(whole.pop("places"))["places"]
+        digests = {container.integer(place, "place", least=0): digest for place, digest in places}
+        pages = {place: self._page(place) for place in digests}
+        demand(*(self._written[place][0].hex() == digest for place, digest in digests.items()))
+        whole |= pages.pop(RULES_PAGE)
+        for number, content in enumerate(pages.values()):
+            whole |= {f"{number}/{name}": own for name, own in content.items()}
         self.recognizer.load(whole)
-        self._places = dict(zip(self.recognizer.members, places, strict=True))
+        self._places = dict(zip(self.recognizer.members, pages, strict=True))
 
     def _page(self, place: int) -> dict[str, Any]:
         page = self._store.get(place)

@@ -28,23 +28,49 @@ if TYPE_CHECKING:
     from cepheid.engine.input.rule_versions import Row
 
 
-COMPILED_RULES = 1 << 12
-"""Rules that a worker process remembers as they were compiled: all its tasks ask for the same, and each takes some milliseconds."""
+COMPILED_RULES = 1 << 10
+"""Rules that a worker process remembers as they were compiled, at least: all its tasks ask for the same, and each takes some milliseconds."""
+
+
+class CompiledRules:
+    """What compiles rows of rules, and remembers those that its latest recognizers asked for, however many these are. compiler: of one row.
+
+    Recognizers ask for all their rules, in one order: a cache that forgets what was asked for longest ago would forget each before it is asked again.
+    """
+
+    def __init__(self, compiler: Callable[[Row], RuleQuery]) -> None:
+        self._compiler = compiler
+        self._now: dict[Row, RuleQuery] = {}
+        self._before: dict[Row, RuleQuery] = {}
+
+    def turn(self) -> None:
+        """A recognizer begins to ask: what was not asked for since the last such turn is forgotten."""
+        if len(self._now) > COMPILED_RULES:
+            self._before, self._now = self._now, {}
+
+    def __call__(self, row: Row) -> RuleQuery:
+        """The query of a row; raises CepheidError for a wrong one."""
+        found = self._now.get(row)
+        if found is None:
+            found = self._now[row] = self._before.get(row) or self._compiler(row)
+        return found
 
 
 @functools.lru_cache(2)
-def compiler_of(schema: tuple[Any, ...], keys: tuple[str, ...]) -> Callable[[Row], RuleQuery]:
-    """What compiles the rows of rules whose matches fit one table, each at most once in this process; schema: as `pack_schema` has it."""
+def compiler_of(schema: tuple[Any, ...], keys: tuple[str, ...]) -> CompiledRules:
+    """What compiles the rows of rules whose matches fit one table; schema: as `pack_schema` has it."""
     events = unpack_schema(schema)
     assert events.time_column is not None
     arrow = pa.schema(list(events.attributes.items()))
     fits = table_schema(arrow, events.time_column, keys), keys
-    return functools.lru_cache(COMPILED_RULES)(RuleCompiler(events, ahead=True, fits=fits))
+    return CompiledRules(RuleCompiler(events, ahead=True, fits=fits))
 
 
 def recognizer_of(schema: tuple[Any, ...], *, keys: tuple[str, ...], null_keys: str) -> RulesRecognizer:
     """A recognizer of such rules; schema: of the events. keys: attributes that all rules have in PARTITION BY."""
-    return RulesRecognizer(unpack_schema(schema), compiler_of(schema, keys), null_keys=null_keys, ahead=True)
+    compiler = compiler_of(schema, keys)
+    compiler.turn()
+    return RulesRecognizer(unpack_schema(schema), compiler, null_keys=null_keys, ahead=True)
 
 
 def rows_that_came(table: pa.Table) -> Any:

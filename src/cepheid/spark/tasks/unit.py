@@ -31,14 +31,14 @@ FORCED: int | None = None
 class Unit:
     """What the stateful part of a stream has to know, in plain values: it travels in a closure. What follows from them is computed where it is used.
 
-    tasks: one per query (see `worker.Task`); all have the same keys and columns. letters: per task the columns its letters come from, and for
-    each of its predicates the number of the bit in them (64 per column). ties: columns that order events of equal time. queries: their names,
-    None for a single one. late: whether late events are given back; they have the columns of `columns`. output: serialized Arrow schema of a row.
-    schema: serialized Arrow schema of what travels. buckets: over how many the keys are spread. lateness: milliseconds that an event may come
-    later than a younger one; None: the watermark alone says what is known. partitions: the lateness and the time-out (milliseconds) of the source's
-    partitions, and when the stream was started, where what is known follows these; None: it does not. max_bytes: of the rows that a visit of a
-    bucket may give, None: `stream_max_bytes`. null_keys: whether NULL is a key of a definition: "drop" or "group". page_keys: as `FORCED`.
-    ruled: whether there are rules in place of the query, which only says how events travel.
+    tasks: one per query (see `worker.Task`); all have the same keys and columns. letters: per task the columns its letters come from, and for each of
+    its predicates the number of the bit in them (64 per column). ties: columns that order events of equal time. queries: their names, None for a
+    single one. late: whether late events are given back; they have the columns of `columns`. output: serialized Arrow schema of a row. schema:
+    serialized Arrow schema of what travels. buckets: over how many the keys are spread. lateness: milliseconds that an event may come later than a
+    younger one; None: the watermark alone says what is known. partitions: the lateness and the time-out (milliseconds) of the source's partitions,
+    and when the stream was started, where what is known follows these; None: it does not. max_bytes: of the rows that a visit of a bucket may give,
+    None: `stream_max_bytes`. null_keys: whether NULL is a key of a definition, and of a rule: "drop" or "group". page_keys: as `FORCED`. ruled:
+    whether there are rules in place of the query, which only says how events travel.
     """
 
     tasks: tuple[Mapping[str, Any], ...]
@@ -95,7 +95,7 @@ class Unit:
         digest = hashlib.sha256(canonical_text(tuple(sorted(types))).encode())
         for compiled, task in zip(self.compiled, self.unpacked, strict=True):
             digest.update(compiled.meaning)
-            more = tuple(filter(None, (task.values, task.reads, self.null_keys if compiled.layers else "")))
+            more = tuple(filter(None, (task.values, task.reads, self.null_keys if compiled.layers or self.ruled else "")))
             digest.update(canonical_text((task.keys, task.key_names, task.payload, task.index, *more)).encode())
         digest.update(canonical_text((self.queries, self.letters, self.ties, *(("rules",) if self.ruled else ()))).encode())
         return digest.digest()
