@@ -64,7 +64,8 @@ def rules(given: Mapping[str, object] | Iterable[Mapping[str, object]] | object)
 
     - ``name``: of the rule, text.
     - ``query``: the text of its query from then on.
-    - ``args``: the query's arguments: a dict, or the same as JSON: texts (also durations), numbers, true, false, null, and lists. Optional.
+    - ``args``: the query's arguments: a dict, or the same as JSON: texts (also durations), numbers, true, false, null, and lists. In a column of
+      structs NULL is no argument. Optional.
     - ``from``: the time from which on the version acts, as the time column of the events has it. Optional: on all events.
     - ``until``: the time at which it ends. Optional: it ends when the next row of its rule begins.
     - ``deleted``: true: the rule ends at ``from``; a query is not read. Optional.

@@ -193,9 +193,20 @@ def run(
 @app.command()
 def watch(
     *,
-    query: QueryArgument,
+    query: Annotated[
+        str | None,
+        typer.Argument(metavar="QUERY", help="A file with a query; - is the standard input; with -e the text itself; not with --rules."),
+    ] = None,
     file: Annotated[
         str | None, typer.Argument(metavar="[FILE]", help="A file of JSON lines that grows. [default: the standard input, until it ends]")
+    ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            "--rules",
+            metavar="FOLDER",
+            help="In place of a query: a folder of files with rows of rules, or one, read again when they change.",
+        ),
     ] = None,
     expression: Expression = False,
     param: Parameters = None,
@@ -221,17 +232,26 @@ def watch(
     skip_bad_lines: Annotated[bool, typer.Option("--skip-bad-lines", help="Leave out lines that are no events, and count them.")] = False,
 ) -> None:
     """Print each match in lines of JSON that arrive, as a line of JSON, when it is decided."""
-    from cepheid.cli import arriving, files, queries
+    from cepheid.cli import arriving, files, queries, watch_rules
     from cepheid.cli import watch as watching
 
+    if rules is not None:
+        if file is not None or expression or param:
+            raise typer.BadParameter("rules have their queries and arguments: give no query, and no -e or -p", param_hint="--rules")
+        query, file = None, query
+    elif query is None:
+        raise typer.BadParameter("give a query, or --rules FOLDER", param_hint="QUERY")
     piped = file is None or file == queries.STANDARD_INPUT
     if piped and query == queries.STANDARD_INPUT and not expression:
         raise typer.BadParameter("the query and the events cannot both come from the standard input", param_hint="QUERY")
-    parsed = queries.load(query, expression=expression, parameters=param or ())
+    parsed = None if query is None else queries.load(query, expression=expression, parameters=param or ())
     settings = Watching(type, time, tuple(order or ()), lateness, clock, null_keys, skip_bad_lines)
     types = None if schema is None else files.streams([schema])[0].schema
     source = arriving.Pipe(sys.stdin.fileno()) if piped else arriving.GrowingFile(Path(file or ""))
-    watching.watch(parsed, source, settings, types, sys.stdout)
+    if parsed is not None:
+        watching.watch(parsed, source, settings, types, sys.stdout)
+    elif rules is not None:
+        watch_rules.watch_rules(rules, source, settings, types, sys.stdout)
 
 
 @app.command()

@@ -131,16 +131,50 @@ def attributes_of(
     Without a schema an attribute has the type of its value in the first event, and where that has none, the one that the query tells. A number that
     the query treats as one, by comparing it with a number or computing with it, is a double.
     """
-    there: Mapping[str, Any] = first.event if schema is None else dict(zip(schema.names, schema.types, strict=True))
-    where = f"line {first.number}" if schema is None else "the file of --schema"
     likely = dict(likely_schema(query).attributes)
     named = {path[0] for node in walk(query.tree) if (path := path_of(node))}
     wanted = {name: kind for name, kind in likely.items() if name in named or name not in (DEFAULT_TYPE, DEFAULT_TIME)}
+    types, streams = used_types(query.tree), query.tree.streams
+    typed = not (len(streams) == 1 and types == {streams[0]})
+    return _attributes(wanted, first, schema, type=type, time=time, order=order, typed=typed, needs_type=bool(types - set(streams)))
+
+
+def attributes_of_rules(
+    queries: Iterable[cepheid.Query],
+    first: Line,
+    schema: pa.Schema | None,
+    *,
+    type: str | None,  # noqa: A002 - public word
+    time: str | None,
+    order: Sequence[str] = (),
+) -> Attributes:
+    """The same for rules: all that the first event has, or the schema, and what the queries of the rules that are known read; others may come."""
+    wanted: dict[str, pa.DataType] = dict.fromkeys(first.event if schema is None else schema.names, pa.null())
+    for query in queries:
+        for name, kind in likely_schema(query).attributes.items():
+            if name not in (DEFAULT_TYPE, DEFAULT_TIME) and not pa.types.is_floating(wanted.get(name, pa.null())):
+                wanted[name] = kind
+    return _attributes(wanted, first, schema, type=type, time=time, order=order, typed=True, needs_type=True)
+
+
+def _attributes(
+    wanted: Mapping[str, pa.DataType],
+    first: Line,
+    schema: pa.Schema | None,
+    *,
+    type: str | None,  # noqa: A002 - public word
+    time: str | None,
+    order: Sequence[str],
+    typed: bool,
+    needs_type: bool,
+) -> Attributes:
+    """wanted: the attributes that are read, with the types that queries tell. typed: whether `type` is the event type. needs_type: whether one is."""
+    there: Mapping[str, Any] = first.event if schema is None else dict(zip(schema.names, schema.types, strict=True))
+    where = f"line {first.number}" if schema is None else "the file of --schema"
     wanted = {**{name: pa.int64() for name in order}, **wanted}
-    types = used_types(query.tree)
-    if type is None and DEFAULT_TYPE in there and not (len(query.tree.streams) == 1 and types == {query.tree.streams[0]}):
+    if type is None and DEFAULT_TYPE in there and typed:
         type = DEFAULT_TYPE  # noqa: A001 - as above
-    if type is None and types - set(query.tree.streams):
+    if type is None and needs_type:
         raise InputError(
             f"{where} has no attribute `{DEFAULT_TYPE}`, which says what an event is", help=f"name it with --type: there is {quoted(there)}"
         )

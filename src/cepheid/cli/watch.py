@@ -34,7 +34,7 @@ from cepheid.logical.describe import duration_text
 from cepheid.schema import DEFAULT_TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import cepheid
     from cepheid.cli.arriving import Arriving
@@ -58,34 +58,40 @@ def watch(query: cepheid.Query, arriving: Arriving, settings: Watching, schema: 
 
     Raises the errors of binding and evaluation, and InputError for a line that is no event, once the matches before it are printed.
     """
-    if settings.lateness is not None and not settings.lateness.isdecimal():
-        nanoseconds_of(settings.lateness, option="--lateness")
-    if settings.clock and settings.lateness is None:
-        raise InputError("--clock needs --lateness", help="say how long after its time an event may arrive: --lateness 5s")
-    if settings.order and settings.lateness is None:
-        raise InputError(
-            "--order needs --lateness: without it no event waits for others of its time",
-            help="--lateness 0s makes only the events of the newest time wait (--lateness 0 where times are numbers)",
-        )
-    watcher = Watcher(query, settings, schema, out)
-    with watcher.reported():
-        while (data := arriving.read(TICK if settings.clock else None)) is not None:
-            watcher.take(data)
-        watcher.end()
+    Watcher(settings, lambda first: Run.of(query, first, settings, schema, out)).watch(arriving)
 
 
 class Watcher:
-    """A query at its lines."""
+    """A query at its lines. begun: makes the run, of the first line that is an event; it raises InputError for a wrong one."""
 
-    def __init__(self, query: cepheid.Query, settings: Watching, schema: pa.Schema | None, out: TextIO) -> None:
-        self._query = query
+    def __init__(self, settings: Watching, begun: Callable[[lined.Line], Run]) -> None:
+        if settings.lateness is not None and not settings.lateness.isdecimal():
+            nanoseconds_of(settings.lateness, option="--lateness")
+        if settings.clock and settings.lateness is None:
+            raise InputError("--clock needs --lateness", help="say how long after its time an event may arrive: --lateness 5s")
+        if settings.order and settings.lateness is None:
+            raise InputError(
+                "--order needs --lateness: without it no event waits for others of its time",
+                help="--lateness 0s makes only the events of the newest time wait (--lateness 0 where times are numbers)",
+            )
         self._settings = settings
-        self._schema = schema
-        self._out = out
+        self._begun = begun
         self._lines = WholeLines()
         self._run: Run | None = None
         self._bad = 0
         self._passed = clock.monotonic()
+
+    def watch(self, arriving: Arriving) -> None:
+        """Read what arrives, until it ends."""
+        with self.reported():
+            while (data := arriving.read(self._patience)) is not None:
+                self.take(data)
+            self.end()
+
+    @property
+    def _patience(self) -> float | None:
+        """Seconds to wait for a line."""
+        return TICK if self._settings.clock else None
 
     def take(self, data: bytes) -> None:
         """Read some more bytes, or none for a while. By the clock time moves, also where lines come that are no events."""
@@ -120,8 +126,11 @@ class Watcher:
 
     def _events(self, lines: list[lined.Line]) -> None:
         while self._run is None and lines:
-            self._run = self._begun(lines[0])
-            lines = lines[self._run is None :]
+            try:
+                self._run = self._begun(lines[0])
+            except InputError as error:
+                self._refuse(error)
+                lines = lines[1:]
         if self._run is None:
             return
         attributes = self._run.attributes
@@ -146,14 +155,6 @@ class Watcher:
         finally:
             if good:
                 self._run.read(attributes.table(good), good)
-
-    def _begun(self, first: lined.Line) -> Run | None:
-        """The run, if this line is an event: it then decides the types."""
-        try:
-            return Run.of(self._query, first, self._settings, self._schema, self._out)
-        except InputError as error:
-            self._refuse(error)
-            return None
 
     def _refuse(self, error: InputError) -> None:
         """A bad line: an error, or counted."""
@@ -189,14 +190,14 @@ class Watcher:
 
 @dataclass
 class Run:
-    """The recognizer of a query, and what goes in and comes out of it."""
+    """The recognizer of a query, and what goes in and comes out of it. types, ties: what looks at the events for warnings; None: nothing does."""
 
     attributes: lined.Attributes
     source: EventSchema
-    recognizer: Recognizer
+    recognizer: Any
     order: ReorderBuffer | None
-    types: NamedTypes
     out: TextIO
+    types: NamedTypes | None = None
     ties: EqualTimes | None = None
     events: int = 0
     matches: int = 0
@@ -215,22 +216,8 @@ class Run:
         # Interleaved: matches come in the order of the events that end them, however many one batch has.
         ties = None if settings.order else EqualTimes(compiled)
         recognizer = Recognizer(compiled, null_keys=settings.null_keys, interleaved=True, types=types, ties=ties)
-        order = None
-        if settings.lateness is not None:
-            lateness: Any = int(settings.lateness) if settings.lateness.isdecimal() else settings.lateness
-            if isinstance(lateness, int) and lateness and source.unit is not None:
-                raise InputError(
-                    f"--lateness {lateness} has no unit, and the times of `{source.time_column}` are no numbers",
-                    help=f"write it with one: --lateness {lateness}s",
-                )
-            check_ties(attributes.schema, settings.order)
-            order = ReorderBuffer(attributes.schema, steps_of(lateness, source, option="--lateness"), ties=settings.order)
-        if settings.clock and (source.unit is None or getattr(source.time_type, "tz", None) is None):
-            raise SchemaError(
-                f"--clock needs times with an offset, and `{source.time_column}` is {source.time_type}",
-                help="the clock is compared with them: write 2026-01-31T12:00:00Z, or with +01:00",
-            )
-        return cls(attributes, source, recognizer, order, types, out, ties=ties, unseen=set(attributes.kinds))
+        order = ordering(attributes, source, settings)
+        return cls(attributes, source, recognizer, order, out, types=types, ties=ties, unseen=set(attributes.kinds))
 
     def read(self, table: pa.Table, lines: list[lined.Line]) -> None:
         """Read events. Without lateness, raises InputError for the first that is earlier than the one before it, once those before are read."""
@@ -310,18 +297,22 @@ class Run:
             with named_memory(), self.recognizer.passing(now) as found:
                 self._print(found)
 
-    def _print(self, found: Decided[cepheid.Matches]) -> None:
-        for matches in found.pieces():
-            for row in rows_of(matches.to_arrow(events=True)):
+    def _print(self, found: Decided[Any]) -> None:
+        for piece in found.pieces():
+            for row in self._rows(piece):
                 self.matches += 1
                 self.out.write(text_of(row) + "\n")
             self.out.flush()
+
+    def _rows(self, found: Any) -> Iterator[dict[str, Any]]:
+        """Each match as it is printed."""
+        yield from rows_of(found.to_arrow(events=True))
 
     def notes(self, *, complete: bool) -> list[str]:
         """What the user must know of in the end; complete: the end has been reached."""
         unseen = sorted(self.unseen) if self.events else []
         told = [": ".join([f"no event has the attribute `{name}`", *did_you_mean(name, self.seen)]) for name in unseen]
-        told += dropped(self.recognizer.null_keys)
+        told += self._dropped()
         told += () if self.ties is None else self.ties.warnings
         if self.late:
             told.append(f"{counted(self.late, 'event')} came too late and {'is' if self.late == 1 else 'are'} left out{self._enough()}")
@@ -331,7 +322,11 @@ class Run:
                 *told,
                 *([f"{counted(held, 'event')} waited for late ones and {'is' if held == 1 else 'are'} not read"] if held else []),
             ]
-        return [*told, *waiting(self._undecided(), way_out=AT_THE_END), *self.types.warnings]
+        return [*told, *waiting(self._undecided(), way_out=AT_THE_END), *(() if self.types is None else self.types.warnings)]
+
+    def _dropped(self) -> list[str]:
+        """The notes on events without a key."""
+        return dropped(self.recognizer.null_keys)
 
     def _enough(self) -> str:
         """The lateness that would have taken all events so far."""
@@ -345,6 +340,25 @@ class Run:
         """How many matches wait."""
         with self.recognizer.waiting() as found:
             return sum(map(len, found.pieces()))
+
+
+def ordering(attributes: lined.Attributes, source: EventSchema, settings: Watching) -> ReorderBuffer | None:
+    """Where events wait for late ones; None without a lateness. Raises InputError and SchemaError for options that do not go with these times."""
+    if settings.clock and (source.unit is None or getattr(source.time_type, "tz", None) is None):
+        raise SchemaError(
+            f"--clock needs times with an offset, and `{source.time_column}` is {source.time_type}",
+            help="the clock is compared with them: write 2026-01-31T12:00:00Z, or with +01:00",
+        )
+    if settings.lateness is None:
+        return None
+    lateness: Any = int(settings.lateness) if settings.lateness.isdecimal() else settings.lateness
+    if isinstance(lateness, int) and lateness and source.unit is not None:
+        raise InputError(
+            f"--lateness {lateness} has no unit, and the times of `{source.time_column}` are no numbers",
+            help=f"write it with one: --lateness {lateness}s",
+        )
+    check_ties(attributes.schema, settings.order)
+    return ReorderBuffer(attributes.schema, steps_of(lateness, source, option="--lateness"), ties=settings.order)
 
 
 def shown(time: pa.Scalar) -> str:

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from cepheid.engine.input.event_times import time_number
+from cepheid.engine.input.files import streams as files
+from cepheid.engine.input.files.formats import FORMATS
+from cepheid.engine.input.files.jsonlines import JsonLines, objects_of
+from cepheid.engine.input.files.texts import ending_of
 from cepheid.engine.input.read import events_of
 from cepheid.engine.input.rule_versions import ALWAYS_WAS, ENDINGS, GREATEST, Row
 from cepheid.engine.memory import container
@@ -32,6 +38,9 @@ LIKE = 0.75
 
 def rows_in(given: object) -> list[dict[str, Any]]:
     """Rows of rules as dicts: of a list of dicts, a table, a DataFrame or a file; raises InputError for what has no such rows."""
+    if files.is_path(given) and FORMATS.get(ending_of(Path(given))) is JsonLines:
+        # Not as a table: each rule has arguments of its own.
+        given = [row for path in files.matching(os.fspath(given)) for row in objects_of(path)]
     if isinstance(given, list | tuple) and all(isinstance(row, Mapping) for row in given):
         names = list(dict.fromkeys(str(name) for row in given for name in row))
         rows = [{name: row[name] for name in COLUMNS if name in row} for row in given]
@@ -40,6 +49,10 @@ def rows_in(given: object) -> list[dict[str, Any]]:
         table = table.read_all() if isinstance(table, pa.RecordBatchReader) else table
         names = table.column_names
         rows = table.select([name for name in COLUMNS if name in names]).to_pylist()
+        if "args" in names and pa.types.is_struct(table.schema.field("args").type):
+            # Such a column has the arguments of all rules, and NULL for those that a rule has not.
+            for row in rows:
+                row["args"] = {name: value for name, value in (row["args"] or {}).items() if value is not None}
     check_columns(names, named=not rows)
     return rows
 

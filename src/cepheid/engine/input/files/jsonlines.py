@@ -247,6 +247,15 @@ def first_mistake(paths: Sequence[Path]) -> InputError | None:
     return None
 
 
+def objects_of(path: Path) -> Iterator[dict[str, Any]]:
+    """The object on each line of a file, each with its own attributes and types; raises InputError for other lines, and for what is not UTF-8."""
+    check_text(path)
+    with opened(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="\n") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield event_of(f"{path}, line {number}", line)
+
+
 def event_of(place: str, line: str) -> dict[str, Any]:
     """The object on a line. place: the line's, for messages. Raises InputError for what is none."""
     try:

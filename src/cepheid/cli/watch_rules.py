@@ -1,0 +1,177 @@
+"""Rules over events that arrive: `cepheid watch --rules FOLDER`.
+
+Comes in: files with rows of rules, which are read again when they change, and events as for `watch`. Goes out: each match as a line of JSON, with the
+name of its rule. What is in the files when a line is read is known for the events on it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TextIO
+
+import cepheid
+from cepheid.cli import lined
+from cepheid.cli.failures import complain
+from cepheid.cli.results import rows_of
+from cepheid.cli.watch import TICK, Run, Watcher, ordering
+from cepheid.engine.input.files.formats import FORMATS
+from cepheid.engine.input.files.texts import ending_of
+from cepheid.engine.input.rule_rows import rows_in
+from cepheid.engine.run.rules import RulesRecognizer
+from cepheid.errors import CepheidError, InputError, NotSupportedError, counted, quoted
+from cepheid.rules import RuleCompiler, any_event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from cepheid.cli.arriving import Arriving
+    from cepheid.cli.settings import Watching
+    from cepheid.engine.input.rule_versions import Row
+    from cepheid.engine.run.rules import RuleMatches, RuleQuery
+
+OWN = ("rule", "since")
+"""What a match has beside what its query shows."""
+
+
+def watch_rules(path: Path, arriving: Arriving, settings: Watching, schema: pa.Schema | None, out: TextIO) -> None:
+    """Print the matches of rules in what arrives, until it ends. path: of a file with rows of rules, or a folder of such files.
+
+    schema: of a file of such events, or None. Raises as `watch.watch`, and InputError for files of rules that cannot be read at the start.
+    """
+    RuleWatcher(RuleFiles(path), settings, schema, out).watch(arriving)
+
+
+class RuleFiles:
+    """The files with rows of rules: a file, or all in a folder whose names end as those of files of events do, but hidden ones."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            raise InputError(f"there is no {path}", help="--rules takes a file with rows of rules, or a folder of such files")
+        self._path = path
+        self._known: dict[Path, tuple[int, int, int]] = {}
+
+    def changed(self, *, first: bool = False) -> Iterator[dict[str, Any]]:
+        """The rows of the files that have come or changed since the last call.
+
+        A file that cannot be read is a note, and read again when it changes; first: then it raises InputError.
+        """
+        for path in sorted(self._path.iterdir()) if self._path.is_dir() else [self._path]:
+            if self._path.is_dir() and (path.name.startswith(".") or ending_of(path) not in FORMATS):
+                continue
+            try:
+                about = path.stat()
+                form = (about.st_mtime_ns, about.st_size, about.st_ino)
+                if self._known.get(path) == form:
+                    continue
+                self._known[path] = form
+                yield from rows_in(path) if about.st_size else ()
+            except (CepheidError, OSError) as error:
+                if first:
+                    raise
+                complain(f"note: {path} is not read until it changes: {error}")
+
+
+class RuleWatcher(Watcher):
+    """Rules at the lines."""
+
+    def __init__(self, files: RuleFiles, settings: Watching, schema: pa.Schema | None, out: TextIO) -> None:
+        super().__init__(settings, lambda first: RuleRun.made(self._rows, first, settings, schema, out))
+        self._files = files
+        self._rows = list(files.changed(first=True))
+
+    @property
+    def _patience(self) -> float:
+        return TICK
+
+    def take(self, data: bytes) -> None:
+        """Look for rules, and read some more bytes."""
+        self._look()
+        super().take(data)
+
+    def end(self) -> None:
+        """Nothing follows."""
+        self._look()
+        super().end()
+
+    def _look(self) -> None:
+        rows = list(self._files.changed())
+        if isinstance(self._run, RuleRun):
+            self._run.change(rows)
+        else:
+            self._rows += rows
+
+
+class RuleRun(Run):
+    """The recognizer of rules, and what goes in and comes out of it. refused: the rows that do not act, as they were told."""
+
+    refused: dict[str, None]
+
+    @classmethod
+    def made(cls, rows: Iterable[dict[str, Any]], first: lined.Line, settings: Watching, schema: pa.Schema | None, out: TextIO) -> RuleRun:
+        """For events like the first; raises the errors of what is no such event."""
+        rows = list(rows)
+        attributes = lined.attributes_of_rules(_queries(rows), first, schema, type=settings.type, time=settings.time, order=settings.order)
+        source = any_event().schema(attributes.schema, type=attributes.type, time=attributes.time)
+        ahead = settings.lateness is not None
+        compiler = RuleCompiler(attributes.schema, type=attributes.type, time=attributes.time, ahead=ahead)
+        recognizer = RulesRecognizer(source, _Fitting(compiler), null_keys=settings.null_keys, ahead=ahead)
+        order = ordering(attributes, source, settings)
+        run = cls(attributes, source, recognizer, order, out, unseen=set(attributes.kinds))
+        run.refused = {}
+        run.change(rows)
+        return run
+
+    def change(self, rows: list[dict[str, Any]]) -> None:
+        """Take rows of rules, and say which are refused, each once."""
+        for refused in self.recognizer.change(rows) if rows else ():
+            told = str(refused)
+            if told not in self.refused:
+                self.refused[told] = None
+                complain(f"note: {told}")
+
+    def _rows(self, found: RuleMatches) -> Iterator[dict[str, Any]]:
+        for version, matches in found.found.items():
+            own = dict(zip(OWN, version, strict=True))
+            yield from (own | row for row in rows_of(matches.to_arrow(events=True)))
+
+    def _dropped(self) -> list[str]:
+        counts = [count for count in self.recognizer.null_keys.values() if count]
+        if not counts:
+            return []
+        left = f"of {counted(len(counts), 'version')} of rules {'leaves' if len(counts) == 1 else 'leave'} out events without a key"
+        return [f"{left}: up to {counted(max(counts), 'event')} (--null-keys group makes them a partition)"]
+
+    def _undecided(self) -> int:
+        with self.recognizer.waiting() as found:
+            return sum(len(matches) for piece in found.pieces() for matches in piece.found.values())
+
+    def notes(self, *, complete: bool) -> list[str]:
+        """What the user must know of in the end."""
+        told = super().notes(complete=complete)
+        return [*told, f"{counted(len(self.refused), 'row')} of rules refused"] if self.refused else told
+
+
+class _Fitting:
+    """Compiles rows whose matches can be printed beside `OWN`."""
+
+    def __init__(self, compiler: RuleCompiler) -> None:
+        self._compiler = compiler
+
+    def __call__(self, row: Row) -> RuleQuery:
+        query = self._compiler(row)
+        layout = query.own.layout
+        if taken := [name for name in (*layout.keys, *layout.variables, *(measure.name for measure in layout.measures)) if name in OWN]:
+            raise NotSupportedError(f"a match would have two {quoted(taken)}", help="give another name in the query: AS")
+        return query
+
+
+def _queries(rows: Iterable[dict[str, Any]]) -> Iterator[cepheid.Query]:
+    """The queries of rows, of each text one; wrong ones are told elsewhere."""
+    for text, args in {str(row.get("query")): row.get("args") for row in rows}.items():
+        try:
+            yield cepheid.query(text, args=json.loads(args) if isinstance(args, str) else args or {})
+        except (CepheidError, TypeError, ValueError):
+            continue
