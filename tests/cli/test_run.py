@@ -148,6 +148,24 @@ def test_files_hold_what_the_interface_gives(name: str) -> None:
     assert pq.read_table(name).equals(cepheid.query(FIRE).run(events).to_arrow(events=True))
 
 
+def test_identities_are_those_of_the_interface(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the table, in pieces and in files; equal rows have different ones wherever the pieces are cut."""
+    query = "SELECT * WHERE A AS a ; B AS b PARTITION BY k WITHIN 9"
+    path = Path("events.csv")
+    path.write_text("type,ts,k\n" + "".join(f"{'AB'[number % 2]},{number // 6},{number % 3}\n" for number in range(40)))
+    monkeypatch.setattr(results, "PIECE", 3)
+    expected = cepheid.query(query).run(path).to_arrow(events=True, match_id="id")
+    ids = expected["id"].to_pylist()
+    assert len(set(ids)) == len(ids) > 50
+    assert [row["id"] for row in rows("-e", query, str(path), "--match-id", "id")] == ids
+    assert [row["id"] for row in rows("-e", query, str(path), "--match-id", "id", "--engine", "reference")] == ids
+    table = call("run", "-e", query, str(path), "--match-id", "id", "--limit-rows", "0").stdout.splitlines()
+    assert [line.split()[0] for line in table[2:]] == ids
+    call("run", "-e", query, str(path), "--match-id", "id", "-o", "found.parquet")
+    assert pq.read_table("found.parquet").equals(expected)
+    assert "two columns named `k`" in mistake("run", "-e", query, str(path), "--match-id", "k")
+
+
 def test_csv_has_lists_as_json_and_tells_null_from_an_empty_text() -> None:
     assert call("run", "fire.ceql", "readings.csv", "-o", "out.csv").exit_code == 0
     (row,) = csv.DictReader(Path("out.csv").read_text(encoding="utf-8").splitlines())

@@ -223,6 +223,21 @@ def test_the_same_on_every_way(cases, seed):
         if recognizer.latest is not None:
             pushed += rows_of(recognizer.advance(recognizer.latest + 1))
         assert Counter(pushed) == Counter(found), case
+        cut = pa.RecordBatchReader.from_batches(events.schema, [batch for piece in pieces(rng, events) for batch in piece.to_batches()])
+        assert list(map(repr, query.batches(cut).to_reader(events=True, match_id="match_id").read_all().to_pylist())) == found, case
+
+
+def test_batches_may_be_cut_between_equal_rows():
+    count = 5000
+    events = pa.table({"type": ["A"] * 3 + ["B"] * count, "ts": [0] * 3 + [1] * count})
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y WITHIN 2")
+    expected = query.run(events).to_arrow(match_id="id")
+    for pieces_of in (1, 700):
+        found = query.batches(pa.RecordBatchReader.from_batches(events.schema, events.to_batches(pieces_of))).to_reader(match_id="id")
+        assert found.schema == expected.schema
+        assert found.read_all().equals(expected)
+    with pytest.raises(SchemaError, match="`start_time`"):
+        query.batches(events).to_reader(match_id="start_time")
 
 
 def test_in_disorder(cases, seed):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import json
 import random
 import time
 
@@ -50,7 +51,7 @@ def rows(frame):
 
 CALLS = {
     "SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER x[v >= 1] PARTITION BY k WITHIN 10 seconds": ("k", {}),
-    "SELECT ANY * WHERE A AS one ; B AS two PARTITION BY k, b WITHIN 30 seconds": ("k, b", {"positions": True}),
+    "SELECT ANY * WHERE A AS one ; B AS two PARTITION BY k, b WITHIN 30 seconds": ("k, b", {"positions": True, "match_id": "id"}),
     "SELECT a.v AS v, duration() AS took WHERE A AS a ; B AS z PARTITION BY k WITHIN 9 seconds": ("k", {}),
     "SELECT COUNT(*) WHERE A ; B ; C PARTITION BY k WITHIN 40 seconds": ("k", {}),
     "SELECT MAX * WHERE A AS a ; D+ AS d WITHIN 10 seconds": ("", {"columns": ["id"]}),
@@ -83,7 +84,7 @@ def test_any_query_in_the_call(spark, events):
     for text, (keys, options) in list(CALLS.items())[1:4]:
         query = cepheid.query(text)
         expected = events.transform(query.on(order="id", **options))
-        said = "".join(f", {name} => {str(value).lower()}" for name, value in options.items() if name == "positions")
+        said = "".join(f", {name} => {json.dumps(value)}" for name, value in options.items())
         result = spark.sql(
             f"SELECT * FROM cepheid_match(events => TABLE(events) {clause(keys)} ORDER BY (ts, id), query => '{text}', order => 'id'{said})"
         )

@@ -154,6 +154,10 @@ def run(
             help="Where to evaluate. The reference is the definition itself, and slow.",
         ),
     ] = Engine.LOCAL,
+    match_id: Annotated[
+        str | None,
+        typer.Option("--match-id", metavar="NAME", help="A first column, with the identity of each match: the same in every run."),
+    ] = None,
     separator: Separator = None,
     limit_rows: Annotated[int, typer.Option("--limit-rows", parser=number(0), metavar="N", help="How many matches to print; 0: all.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print all matches as JSON lines instead of a table.")] = False,
@@ -172,7 +176,7 @@ def run(
     if output is not None:
         target = results.check_output(output, overwrite=overwrite, inputs=inputs, endings=tuple(results.WRITERS))
     parsed = queries.load(query, expression=expression, parameters=param or ())
-    settings = Settings(type, time, tuple(order or ()), sort, null_keys, engine, separator, until, progress)
+    settings = Settings(type, time, tuple(order or ()), sort, null_keys, engine, separator, until, progress, match_id)
     found: RunResult | Flow
     if target is not None:
         found = running.flow(parsed, events, settings)

@@ -59,12 +59,19 @@ def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> R
     given = RunInput.of(query, streams, settings)
     with progress("matching", shown=settings.progress) as advance:
         matches = query.run(given.events, **given.arguments, progress=given.told(advance))
+    name = settings.match_id
+    ids = None if name is None else matches.to_arrow(events=True, match_id=name).select([name])
+
+    def piece(start: int, stop: int) -> pa.Table:
+        table = matches[start:stop].to_arrow(events=True)
+        return table if ids is None else table.add_column(0, ids.field(0), ids.column(0).slice(start, stop - start))
+
     return found(
         query,
         given.schema,
         len(matches),
-        lambda start, stop: matches[start:stop].to_arrow(events=True),
-        schema=matches.layout.schema(events=True),
+        piece,
+        schema=with_id(matches.layout.schema(events=True), name),
         notes=[*dropped(matches.null_keys), *waiting(len(matches.undecided)), *matches.warnings],
     )
 
@@ -80,12 +87,16 @@ def flow(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> 
     def tables() -> Iterator[pa.Table]:
         with progress("matching", shown=settings.progress) as advance:
             batches = query.batches(given.events, **given.arguments, progress=given.told(advance))
-            for matches in batches:
-                yield matches.to_arrow(events=True)
+            yield from map(pa.table, batches.to_reader(events=True, match_id=settings.match_id))
         result.notes = (*dropped(batches.null_keys), *waiting(len(batches.undecided)), *batches.warnings)
 
-    result = Flow(tables(), query.output_schema(given.schema, events=True))
+    result = Flow(tables(), with_id(query.output_schema(given.schema, events=True), settings.match_id))
     return result
+
+
+def with_id(schema: pa.Schema, name: str | None) -> pa.Schema:
+    """The columns of matches, with that of their identities in front, if there is one."""
+    return schema if name is None else schema.insert(0, pa.field(name, pa.string()))
 
 
 def warn(query: cepheid.Query, streams: Sequence[Stream], settings: Settings) -> None:
@@ -280,6 +291,7 @@ def on_spark(query: cepheid.Query, streams: Sequence[Stream], settings: Settings
             columns=shown,
             until=until_of(settings.until, source),
             undecided=absent,
+            match_id=settings.match_id,
         )
         with progress("Spark matches", shown=settings.progress), translated():
             table = frame.transform(recognition).toArrow()
@@ -288,7 +300,7 @@ def on_spark(query: cepheid.Query, streams: Sequence[Stream], settings: Settings
     if absent:
         decided = table.filter(pc.invert(table[UNDECIDED])).drop_columns([UNDECIDED])
         table, undecided = decided, table.num_rows - decided.num_rows
-    schema = layout.schema(events=True)
+    schema = with_id(layout.schema(events=True), settings.match_id)
     # Spark gives them in no order: by their ends, of those the ones that started last first.
     table = table.cast(schema).sort_by([("end_time", "ascending"), ("start_time", "descending")])
     return found(

@@ -38,6 +38,7 @@ class Settings:
     separator: str | None = None
     until: str | None = None
     progress: bool = False
+    match_id: str | None = None
 
 
 @record(slots=False)

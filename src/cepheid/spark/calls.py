@@ -61,7 +61,7 @@ def analyzed(
     return plan.output(), reading
 
 
-CALL_OPTIONS = ("args", "type", "time", "order", "null_keys", "null_time", "positions", "columns", "until")
+CALL_OPTIONS = ("args", "type", "time", "order", "null_keys", "null_time", "positions", "columns", "until", "match_id")
 """What a call of `cepheid_match` may have besides the events and the query."""
 
 

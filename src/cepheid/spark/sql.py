@@ -49,15 +49,16 @@ def register(
     positions: bool = False,
     columns: Sequence[str] | None = None,
     until: object = None,
+    match_id: str | None = None,
 ) -> UserDefinedTableFunction:
     """Make a query a table function of a session: ``SELECT * FROM name(TABLE(events) PARTITION BY key ORDER BY ts)``.
 
     name: the name in SQL; an existing function of this name is replaced. query: a `Query`, or anything that `cepheid.query` takes. schema: that of
     the events: their DataFrame, the name of their table, or a schema of Spark or Arrow; rows of a call may have more columns, in any order. type,
-    time, order, null_keys, null_time, bad_time, positions, columns: as for `on`. until: as for `on`; NOT FOLLOWED BY needs it, because a task does
-    not see the events of other tasks. The function's rows are those of ``events.transform(query.on(..))`` for a call whose PARTITION BY has the
-    query's keys (WITH SINGLE PARTITION where it has none) and whose ORDER BY has the time and the columns of order=, these NULLS LAST. Each partition
-    of the call is read by itself.
+    time, order, null_keys, null_time, bad_time, positions, columns, match_id: as for `on`. until: as for `on`; NOT FOLLOWED BY needs it, because a
+    task does not see the events of other tasks. The function's rows are those of ``events.transform(query.on(..))`` for a call whose PARTITION BY has
+    the query's keys (WITH SINGLE PARTITION where it has none) and whose ORDER BY has the time and the columns of order=, these NULLS LAST. Each
+    partition of the call is read by itself.
 
     Without a query: ``cepheid_match(events => TABLE(..) PARTITION BY .. ORDER BY .., query => '..')``, which takes a query's text, its parameters as
     ``args => named_struct(..)`` and the same options except bad_time, because its rows have Python times. It reads the rows one by one, which is much
@@ -82,6 +83,7 @@ def register(
         positions=positions,
         columns=columns,
         until=until,
+        match_id=match_id,
     ).options
     case_sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
     plan = plan_of(query, options, _fields(spark, schema), case_sensitive=case_sensitive)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.letters.values import no_events, one_chunk
+from cepheid.engine.letters.values import no_events, one_chunk, raw
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output import exact_counts, shown
 from cepheid.engine.output.dataclass_rows import dataclass_rows
@@ -505,7 +505,7 @@ class Matches(Collection[Match]):
         Linear in the events that are shown; without a copy for a variable that has every event of every match.
         """
         if match_id is not None:
-            return self._identified(self.to_arrow(events=events, rows=rows), match_id)
+            return self.with_identities(self.to_arrow(events=events, rows=rows), match_id, Repeats())
         if rows:
             return self._with_rows(events=events)
         if not len(self):
@@ -523,22 +523,25 @@ class Matches(Collection[Match]):
             columns += [_lists_of(offsets, array_from(values, POSITION)) for offsets, values in found]
         return pa.table(columns, schema=self.layout.schema(events=events)) if columns else without_columns(len(self))
 
-    def _identified(self, table: pa.Table, name: str) -> pa.Table:
-        """Rows of these matches with their identities in front."""
+    def with_identities(self, table: pa.Table, name: str, repeats: Repeats) -> pa.Table:
+        """Rows of these matches with a column of their identities in front; repeats: the matches that came before. Raises as `to_arrow`."""
         if self.layout.time is None:
             raise InputError("match_id= needs the times of the matches, and the events have no time column", help="name it with time=")
         if name in table.column_names:
             raise SchemaError(f"the output would have two columns named `{name}`", help="give another name: match_id=..")
-        return table.add_column(0, pa.field(name, pa.string()), pa.chunked_array([*self.identities(Repeats())], pa.string()))
+        return table.add_column(0, pa.field(name, pa.string()), pa.chunked_array([*self.identities(repeats)], pa.string()))
 
     def identities(self, repeats: Repeats) -> Iterator[pa.Array]:
-        """The identity of each match (string), in pieces; repeats: what came before."""
+        """The identity of each match (string), in pieces; repeats: what came before, which is forgotten where nothing that comes can equal it."""
         start, offsets = 0, self.offsets
+        in_order = not any(from_start for _, from_start in self.layout.waits)
         while start < len(self):
             stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + PIECE_MARKS, "right")) - 1)
             part = self[start:stop]
             table = part.to_arrow(events=True)
             yield part.identified(dict(zip(table.column_names, table.columns, strict=True)), repeats)
+            if in_order:
+                repeats.end(raw(_plain(one_chunk(table["end_time"]))))
             start = stop
 
     def identified(self, columns: Mapping[str, pa.ChunkedArray], repeats: Repeats) -> pa.Array:

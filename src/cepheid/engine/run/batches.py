@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from cepheid.engine.evaluations.progress import heard
 from cepheid.engine.memory.process import named_memory
+from cepheid.engine.output.identity import Repeats
 from cepheid.engine.output.matches import Matches, concatenate
 from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.one_at_a_time import OneAtATime
@@ -154,10 +155,21 @@ class Batches:
         """The Arrow schema of `to_reader()`."""
         return self._layout.schema()
 
-    def to_reader(self, *, events: bool = False) -> pa.RecordBatchReader:
-        """The matches that have not been read yet, as a pyarrow.RecordBatchReader with the rows of `Matches.to_arrow(events=events)`."""
-        batches = (batch for matches in self for batch in matches.to_arrow(events=events).to_batches())
-        return pa.RecordBatchReader.from_batches(self._layout.schema(events=events), batches)
+    def to_reader(self, *, events: bool = False, match_id: str | None = None) -> pa.RecordBatchReader:
+        """The matches that have not been read yet, as a pyarrow.RecordBatchReader with the rows of `Matches.to_arrow` with the same arguments.
+
+        match_id: as of that; wherever batches are cut, the identities are those of the whole. Raises as that.
+        """
+        schema, repeats = self._layout.schema(events=events), Repeats()
+        if match_id is not None:
+            schema = self._layout.nothing.to_arrow(events=events, match_id=match_id).schema
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            for matches in self:
+                table = matches.to_arrow(events=events)
+                yield from (table if match_id is None else matches.with_identities(table, match_id, repeats)).to_batches()
+
+        return pa.RecordBatchReader.from_batches(schema, rows())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)
