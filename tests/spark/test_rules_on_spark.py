@@ -15,7 +15,7 @@ from test_stream import Feed
 
 import cepheid
 from cepheid.errors import InputError, LimitError, SchemaError
-from cepheid.spark import on_rules
+from cepheid.spark import on_rules, versions
 
 UTC = dt.UTC
 BEGIN = dt.datetime(2026, 3, 1, tzinfo=UTC)
@@ -277,3 +277,24 @@ def test_a_limit_names_the_rule(both):
     both.put_table(rows_at(*(("A", second, "a") for second in range(60))))
     with pytest.raises(LimitError, match="in the query `every`"):
         both.run(both.stream().transform(on_rules([every, {"name": "good", "query": PAIRS}], lateness="0 seconds", max_bytes=200_000)))
+
+
+@pytest.mark.connect
+def test_rules_through_connect(connect, tmp_path):
+    """Over a batch; and over a stream those of the driver, and those that are a stream."""
+    rules = [row for row in ROWS if row["name"] not in {"no key", "wrong"}]
+    events = table(5)
+    expected = rows_of(cepheid.rules(rules).run(events, until=at(50_000)).to_arrow(keys=["k"]))
+    found = connect.createDataFrame(events).transform(on_rules(rules, keys="k", until=at(50_000))).toArrow()
+    assert rows_of(found.drop_columns(["error"])) == expected
+    if versions.arrow_udf is None:  # Spark Connect 4.0 has no stateful operator for Python
+        return
+    for name in ("driver", "stream"):
+        (tmp_path / name).mkdir()
+        both = Both(connect, tmp_path / name)
+        both.put_table(events)
+        both.over()
+        both.tell(rules)
+        given = rules if name == "driver" else both.rules()
+        both.run(both.stream().transform(on_rules(given, keys="k", lateness=f"{LATENESS} seconds", buckets=2)))
+        assert both.found() == (expected, [])
