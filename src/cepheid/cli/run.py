@@ -27,6 +27,7 @@ from cepheid.cli.time_columns import check_spaces, check_times, with_times
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.sources import source_of
 from cepheid.engine.letters.values import no_events
+from cepheid.engine.output.identity import Repeats
 from cepheid.engine.output.matches import plain_type
 from cepheid.engine.plan.likely_schema import likely_schema
 from cepheid.engine.run.batches import END
@@ -84,13 +85,17 @@ def flow(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> 
     warn(query, streams, settings)
     given = RunInput.of(query, streams, settings)
 
+    name, repeats = settings.match_id, Repeats()
+
     def tables() -> Iterator[pa.Table]:
         with progress("matching", shown=settings.progress) as advance:
             batches = query.batches(given.events, **given.arguments, progress=given.told(advance))
-            yield from map(pa.table, batches.to_reader(events=True, match_id=settings.match_id))
+            for matches in batches:
+                table = matches.to_arrow(events=True)
+                yield table if name is None else matches.with_identities(table, name, repeats)
         result.notes = (*dropped(batches.null_keys), *waiting(len(batches.undecided)), *batches.warnings)
 
-    result = Flow(tables(), with_id(query.output_schema(given.schema, events=True), settings.match_id))
+    result = Flow(tables(), with_id(query.output_schema(given.schema, events=True), name))
     return result
 
 
