@@ -51,7 +51,7 @@ ALLOWED: dict[str, set[str]] = {
     "testing": MACHINE | {"theory", "testing.reference", "succession", "arguments", "query", "cepheid"},
     "spark": MACHINE | {"query", "rules"},
     "viz": MACHINE | {"query"},
-    "cli": MACHINE | {"query", "reasons", "spark", "viz", "testing.reference", "cepheid"},
+    "cli": MACHINE | {"query", "rules", "reasons", "spark", "viz", "testing.reference", "cepheid"},
     "play": MACHINE | {"query", "testing", "viz", "cli", "cepheid"},
     "notebook": MACHINE | {"arguments", "query", "play", "cepheid"},
     "cepheid": MACHINE | {"query", "queries", "reasons", "rules"},
