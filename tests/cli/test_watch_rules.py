@@ -196,6 +196,15 @@ def test_files_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
     assert [each["rule"] for each in watched(tmp_path / "a.jsonl", lines(event("A", 2)))] == ["hot"]
 
 
+def test_files_that_go_change_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "rules"
+    folder.mkdir()
+    put(folder / "a.jsonl", {"name": "hot", "query": HOT, "args": {"limit": 3}})
+    steps: list[Step] = [lines(event("A", 1)), (folder / "a.jsonl").unlink, lines(event("A", 2)), folder.rmdir, lines(event("A", 3))]
+    assert [each["end_time"] for each in watched(folder, *steps)] == [at(1), at(2), at(3)]
+    assert "note" not in capsys.readouterr().err
+
+
 def test_events_without_a_key_and_matches_that_wait_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(tmp_path / "a.jsonl", {"name": "absent", "query": ABSENT}, {"name": "hot", "query": HOT, "args": {"limit": 3}})
     watched(tmp_path, lines(event("A", 1), event("A", 2, k=None), event("A", 3, k=None)))

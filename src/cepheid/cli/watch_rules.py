@@ -54,7 +54,7 @@ class RuleFiles:
         self._known: dict[Path, tuple[int, int, int]] = {}
 
     def changed(self, *, first: bool = False) -> Iterator[dict[str, Any]]:
-        """The rows of the files that have come or changed since the last call.
+        """The rows of the files that have come or changed since the last call; a file that is gone, or the folder, changes nothing.
 
         A file that cannot be read is a note, and read again when it changes; first: then it raises InputError.
         """
@@ -63,10 +63,13 @@ class RuleFiles:
                 continue
             try:
                 about = path.stat()
-                form = (about.st_mtime_ns, about.st_size, about.st_ino)
-                if self._known.get(path) == form:
-                    continue
-                self._known[path] = form
+            except FileNotFoundError:
+                continue
+            form = (about.st_mtime_ns, about.st_size, about.st_ino)
+            if self._known.get(path) == form:
+                continue
+            self._known[path] = form
+            try:
                 yield from rows_in(path) if about.st_size else ()
             except (CepheidError, OSError) as error:
                 if first:
