@@ -18,9 +18,9 @@ from cepheid.arguments import ENGINES, asked_of, check_engine, check_shown, colu
 from cepheid.engine.evaluations.progress import telling
 from cepheid.engine.input.columns import is_streams
 from cepheid.engine.input.event_times import times_of
-from cepheid.engine.input.rule_rows import rows_in
+from cepheid.engine.input.rule_rows import COLUMNS, rows_in
 from cepheid.engine.input.rule_versions import ALWAYS_WAS
-from cepheid.engine.memory.process import named_memory
+from cepheid.engine.memory.process import CHOOSE, named_memory
 from cepheid.engine.output.rule_table import check_fits
 from cepheid.engine.plan.numbered import with_row
 from cepheid.engine.run import definition
@@ -28,7 +28,7 @@ from cepheid.engine.run.allowance import Allowance, check_max_bytes
 from cepheid.engine.run.batch import ordered
 from cepheid.engine.run.batches import END, decided
 from cepheid.engine.run.members import QueryMatches
-from cepheid.engine.run.rules import RuleMatches, RuleQuery, RulesRecognizer, RuleVersion, Shape, begun_before, placed
+from cepheid.engine.run.rules import MORE, RuleMatches, RuleQuery, RulesRecognizer, RuleVersion, Shape, begun_before, placed
 from cepheid.errors import NotSupportedError, check_choice
 from cepheid.language.words import write_name
 from cepheid.query import Query, query
@@ -64,8 +64,8 @@ def rules(given: Mapping[str, object] | Iterable[Mapping[str, object]] | object)
 
     - ``name``: of the rule, text.
     - ``query``: the text of its query from then on.
-    - ``args``: the query's arguments: a dict, or the same as JSON: texts (also durations), numbers, true, false, null, and lists. In a column of
-      structs NULL is no argument. Optional.
+    - ``args``: the query's arguments: a dict, or the same as JSON: texts (also durations), numbers (2.0 is 2), true, false, null, and lists. In a
+      column of structs NULL is no argument. Optional.
     - ``from``: the time from which on the version acts, as the time column of the events has it. Optional: on all events.
     - ``until``: the time at which it ends. Optional: it ends when the next row of its rule begins.
     - ``deleted``: true: the rule ends at ``from``; a query is not read. Optional.
@@ -82,9 +82,8 @@ def rules(given: Mapping[str, object] | Iterable[Mapping[str, object]] | object)
     Returns `Rules`. Raises InputError for what are no rows, and for a column whose name looks like one of these; and for {name: query} as
     `cepheid.query`, where rows are refused one by one, once the events are known.
     """
-    if isinstance(given, Mapping):
-        made = {name: each if isinstance(each, Query) else query(each) for name, each in given.items()}
-        given = [{"name": name, "query": each.text, "args": dict(each.args)} for name, each in made.items()]
+    if isinstance(given, Mapping) and not any(name in COLUMNS for name in given):
+        given = {name: each if isinstance(each, Query) else query(each) for name, each in given.items()}
     return Rules(rows_in(given))
 
 
@@ -135,7 +134,7 @@ class Rules:
         Returns `RuleMatches`, whose `refused` has the rows that do not act. Raises as `Query.run`, for the events. Linear in events, in pairs of an
         event and a version that it can touch, and in matches.
         """
-        allowance = Allowance(check_max_bytes(max_bytes))
+        allowance = Allowance(check_max_bytes(max_bytes), help=(CHOOSE, MORE))
         if is_streams(events):
             raise NotSupportedError(
                 "rules read one table of events", help="merge the streams, with a column that says of which each event is"
@@ -157,7 +156,10 @@ class Rules:
             return _by_definition(recognizer, asked, refused)
         with telling(progress, asked.rows) as told:
             found = list(given_by(recognizer, asked.pieces, asked.until, lambda: allowance, progress=told))
-        left = None if asked.until == END else recognizer.undecided()
+        left = None
+        if asked.until != END:
+            with recognizer.waiting() as waiting:
+                left = waiting.all(allowance)
         return RuleMatches.joined(recognizer.source, found, refused=refused, nulls=recognizer.null_keys, waiting=left)
 
     def recognizer(

@@ -13,9 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 import cepheid
+from cepheid.cli import watch_rules as rule_files
 from cepheid.cli.app import app
 from cepheid.cli.settings import NullKeys, Watching
 from cepheid.cli.watch_rules import watch_rules
+from cepheid.engine.input import rule_rows
 from cepheid.errors import InputError
 
 if TYPE_CHECKING:
@@ -209,7 +211,7 @@ def test_events_without_a_key_and_matches_that_wait_are_counted(tmp_path: Path, 
     put(tmp_path / "a.jsonl", {"name": "absent", "query": ABSENT}, {"name": "hot", "query": HOT, "args": {"limit": 3}})
     watched(tmp_path, lines(event("A", 1), event("A", 2, k=None), event("A", 3, k=None)))
     told = capsys.readouterr().err
-    assert "of 2 versions of rules leave out events without a key: up to 2 events" in told
+    assert "2 versions of rules leave out events without a key, 2 events at most" in told
     assert "1 match is not decided yet" in told
     assert "1 match in 3 events" in told
 
@@ -238,3 +240,119 @@ def test_the_command(tmp_path: Path) -> None:
         assert runner.invoke(app, arguments).exit_code == 2, arguments
     result = runner.invoke(app, ["watch", "--rules", str(tmp_path / "nothing"), str(tmp_path)])
     assert "is a directory" in result.stderr
+
+
+def test_wrong_rules_do_not_touch_the_types_of_others(tmp_path: Path) -> None:
+    """Rows with one text and other arguments, also such as do not go with the first event."""
+    right = {"name": "r", "query": HOT, "args": {"limit": 1}}
+    others: list[Any] = [{"zz": 1}, [1], "{", {"limit": "x"}, {}]
+    for other in others:
+        for rows in ([right, right | {"name": "s", "args": other}], [right | {"name": "s", "args": other}, right]):
+            put(tmp_path / "a.jsonl", *rows)
+            assert [each["v"] for each in (e["a"][0] for e in watched(tmp_path, lines(event("A", 1), event("A", 2, 20.5))))] == [5, 20.5], (
+                rows
+            )
+    first = {name: value for name, value in event("C", 1).items() if name != "v"}
+    put(tmp_path / "a.jsonl", right, right | {"name": "s", "args": {"zz": 1}})
+    assert len(watched(tmp_path, lines(first, event("A", 2, 20.5)))) == 1
+
+
+def test_rules_that_read_parts_of_an_object(tmp_path: Path) -> None:
+    rows = [{"name": part, "query": f"SELECT * WHERE A AS a FILTER a.n.{part} > 1"} for part in ("b", "c")]
+    put(tmp_path / "a.jsonl", *rows)
+    found = watched(tmp_path, lines(event("A", 1, n={"b": 5, "c": 1}), event("A", 2, n={"b": 0, "c": 1.5, "d": "x"})))
+    assert [each["rule"] for each in found] == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (None, "x"),
+        (1, 1.5),
+        ([], [1]),
+        ([1], ["a"]),
+        ([1, "a"], 3),
+        (2**70, 3),
+        ("2026-01-01", "none"),
+        ({"x": 1}, {"x": "y"}),
+        (1, {"x": 1}),
+    ],
+)
+def test_what_no_rule_reads_may_be_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str], first: Any, then: Any) -> None:
+    """A rule that comes later and reads it is refused: values of it were left out."""
+    put(tmp_path / "a.jsonl", {"name": "hot", "query": HOT, "args": {"limit": 1}})
+    late = {"name": "late", "query": "SELECT * WHERE A AS a FILTER a.note = a.note", "from": at(4)}
+    steps: list[Step] = [
+        lines(event("A", 1, note=first), event("A", 2, note=then)),
+        lambda: put(tmp_path / "b.jsonl", late),
+        lines(event("A", 5, note=then)),
+    ]
+    found = watched(tmp_path, *steps)
+    assert [(each["rule"], each["a"][0]["note"]) for each in found] == [("hot", first), ("hot", then), ("hot", then)]
+    assert "note: the rule `late`: error: " in capsys.readouterr().err
+
+
+def test_what_a_rule_begins_to_read_has_to_fit(tmp_path: Path) -> None:
+    put(tmp_path / "a.jsonl", {"name": "hot", "query": HOT, "args": {"limit": 1}})
+    more = {"name": "more", "query": "SELECT * WHERE A AS a FILTER a.n = 3", "from": at(2)}
+    steps: list[Step] = [lines(event("A", 1, n=3)), lambda: put(tmp_path / "b.jsonl", more), lines(event("A", 2, n=3))]
+    assert [each["rule"] for each in watched(tmp_path, *steps)] == ["hot", "hot", "more"]
+    (tmp_path / "b.jsonl").unlink()
+    steps = [lines(event("A", 1, n=3)), lambda: put(tmp_path / "b.jsonl", more | {"from": at(3)}), lines(event("A", 2, n="x"))]
+    with pytest.raises(InputError, match='`n` is "x", which is not int64'):
+        watched(tmp_path, *steps)
+
+
+def test_late_rows_are_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    late = {"name": "late", "query": HOT, "args": {"limit": 1}, "from": at(0)}
+    more = {"name": "more", "query": HOT, "args": {"limit": 1}, "from": at(100)}
+    steps: list[Step] = [lines(event("A", 1))]
+    for second in range(2, 6):
+        steps += [functools.partial(put, tmp_path / "a.jsonl", late, more | {"until": at(100 + second)}), lines(event("A", second))]
+    put(tmp_path / "0.jsonl", {"name": "hot", "query": HOT, "args": {"limit": 1}})
+    watched(tmp_path, *steps)
+    told = capsys.readouterr().err
+    assert told.count("the rule `late`") == 1
+
+
+def test_a_file_that_may_be_read_again_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever tests may read all, so the refusal is made up; that permissions change shows in the time of a file's state."""
+    path = tmp_path / "a.jsonl"
+    put(path, {"name": "hot", "query": HOT, "args": {"limit": 1}})
+    refused = True
+
+    def read(given: object) -> list[dict[str, Any]]:
+        if refused:
+            raise InputError(f"{given} cannot be read: Permission denied")
+        return rule_rows.rows_in(given)
+
+    def allowed() -> None:
+        nonlocal refused
+        refused = False
+        path.chmod(0o600)
+
+    (tmp_path / "0.jsonl").write_text("")
+    path.unlink()
+    monkeypatch.setattr(rule_files, "rows_in", read)
+    row = {"name": "hot", "query": HOT, "args": {"limit": 1}, "from": at(2)}
+    found = watched(tmp_path, lines(event("A", 1)), lambda: put(path, row), b"", b"", allowed, lines(event("A", 2)))
+    assert len(found) == 1
+    assert capsys.readouterr().err.count("Permission denied") == 1
+
+
+def test_that_there_are_no_rules_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rules.yaml").write_text("nothing")
+    assert watched(tmp_path, lines(event("A", 1))) == []
+    assert "has no rows of rules so far" in capsys.readouterr().err
+    put(tmp_path / "a.jsonl", {"name": "wrong", "query": "SELECT"})
+    assert watched(tmp_path) == []
+    assert "no event came, so nobody has looked at 1 row of rules" in capsys.readouterr().err
+
+
+def test_matches_come_in_the_order_of_their_ends(tmp_path: Path) -> None:
+    put(tmp_path / "a.jsonl", {"name": "pairs", "query": PAIRS})
+    rng = random.Random(4)
+    found = watched(tmp_path, lines(*(event(rng.choice("AB"), second, k=rng.randrange(4)) for second in range(60))))
+    ends = [each["end_time"] for each in found]
+    assert ends == sorted(ends)
+    assert len(ends) > 50

@@ -6,6 +6,7 @@ before the first event: they come from a file of events, or from the first line 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import json
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.engine.input.files.jsonlines import event_of
+from cepheid.engine.input.files.jsonlines import event_of, joined
 from cepheid.engine.input.files.readings import OF_TEXT, Column
 from cepheid.engine.input.sources import used_types
 from cepheid.engine.plan.likely_schema import likely_schema, path_of, walk
@@ -64,7 +65,8 @@ class Attributes:
     """What a query reads of events: attributes with their types, and which of them have the event type and the time (None: none has).
 
     untimed: the first event had no `ts`, and none may have one: else times would be left out silently. whence: for messages, what has said the types.
-    guessed: the attributes that the first event lacks, whose types are guessed from the query.
+    guessed: the attributes that the first event lacks, whose types are guessed from the query. loose: those that nothing reads so far, whose values
+    are left out where they do not fit; unfit: those of which some were.
     """
 
     kinds: Mapping[str, pa.DataType]
@@ -73,6 +75,8 @@ class Attributes:
     untimed: bool = False
     whence: Mapping[str, str] = dataclasses.field(default_factory=dict)
     guessed: frozenset[str] = frozenset()
+    loose: frozenset[str] = frozenset()
+    unfit: set[str] = dataclasses.field(default_factory=set)
 
     @property
     def schema(self) -> pa.Schema:
@@ -81,15 +85,25 @@ class Attributes:
 
     def table(self, lines: Sequence[Line]) -> pa.Table:
         """Lines as a table of `schema`. Raises what `UNFIT` has where a value does not fit."""
-        columns = [fitted([line.event.get(name) for line in lines], kind) for name, kind in self.kinds.items()]
+        columns = [self._column(name, [line.event.get(name) for line in lines]) for name in self.kinds]
         return pa.Table.from_arrays([*columns, pa.array([line.text for line in lines], pa.string())], schema=self.schema)
+
+    def _column(self, name: str, values: list[Any]) -> pa.Array:
+        kind = self.kinds[name]
+        try:
+            return fitted(values, kind)
+        except UNFIT:
+            if name not in self.loose:
+                raise
+        self.unfit.add(name)
+        return fitted([value if fits(value, kind) else None for value in values], kind)
 
     def check(self, line: Line) -> None:
         """Raise InputError for the first value that does not fit, and for an event without a time."""
         for name, kind in self.kinds.items():
             value = line.event.get(name)
             try:
-                fitted([value], kind)
+                self._column(name, [value])
             except UNFIT:
                 text = json.dumps(value, ensure_ascii=False)
                 shown = text if len(text) <= 40 else text[:40] + ".."
@@ -148,13 +162,35 @@ def attributes_of_rules(
     time: str | None,
     order: Sequence[str] = (),
 ) -> Attributes:
-    """The same for rules: all that the first event has, or the schema, and what the queries of the rules that are known read; others may come."""
-    wanted: dict[str, pa.DataType] = dict.fromkeys(first.event if schema is None else schema.names, pa.null())
+    """The same for rules: what their queries read, and what else the first event has, or the schema, which further rules may read."""
+    read: dict[str, list[pa.DataType]] = {}
     for query in queries:
         for name, kind in likely_schema(query).attributes.items():
-            if name not in (DEFAULT_TYPE, DEFAULT_TIME) and not pa.types.is_floating(wanted.get(name, pa.null())):
-                wanted[name] = kind
-    return _attributes(wanted, first, schema, type=type, time=time, order=order, typed=True, needs_type=True)
+            if name not in (DEFAULT_TYPE, DEFAULT_TIME):
+                read.setdefault(name, []).append(kind)
+    wanted = {name: _united(kinds, first.event.get(name)) for name, kinds in read.items()}
+    others: dict[str, pa.DataType] = {}
+    for name in first.event if schema is None else schema.names:
+        if name not in wanted:
+            with contextlib.suppress(*UNFIT):
+                kind = pa.null() if schema is None else plain(schema.field(name).type)
+                others[name] = kind_of(first.event.get(name), kind)
+    # Of these what has a type: of NULL and of an empty list nobody knows one.
+    others = {name: kind for name, kind in others.items() if "null" not in str(kind)}
+    found = _attributes({**others, **wanted}, first, schema, type=type, time=time, order=order, typed=True, needs_type=True)
+    return dataclasses.replace(found, loose=frozenset(others) - {found.type, found.time, *order})
+
+
+def _united(kinds: Sequence[pa.DataType], value: Any) -> pa.DataType:
+    """The type for all that read an attribute with this value in the first event; of what does not go together the first, a number if it is one."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    together = pa.null()
+    for kind in kinds:
+        both = joined(together, kind)
+        if both is None:
+            both = kind if number and pa.types.is_floating(kind) else together
+        together = both
+    return together
 
 
 def _attributes(

@@ -9,51 +9,80 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from cepheid.engine.input.column_types import without_views
 from cepheid.engine.input.event_times import time_number
 from cepheid.engine.input.files import streams as files
 from cepheid.engine.input.files.formats import FORMATS
 from cepheid.engine.input.files.jsonlines import JsonLines, objects_of
 from cepheid.engine.input.files.texts import ending_of
-from cepheid.engine.input.read import events_of
-from cepheid.engine.input.rule_versions import ALWAYS_WAS, ENDINGS, GREATEST, Row
+from cepheid.engine.input.read import table_of
+from cepheid.engine.input.rule_versions import ALWAYS_WAS, ENDINGS, FINISH, GREATEST, Row
 from cepheid.engine.memory import container
 from cepheid.errors import InputError, check_choice, nearest, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from cepheid.schema import EventSchema
 
 COLUMNS = ("name", "query", "args", "from", "until", "deleted", "ends")
+
+FINER = re.compile(r"[.,]\d{7}")
+"""More digits of a second than Python reads, which would leave out the rest."""
+
+EXACT = 1 << 53
+"""Whole numbers below it are one double each."""
 
 LIKE = 0.75
 """How like one of these the name of a column is that is taken for a slip of the pen."""
 
 
 def rows_in(given: object) -> list[dict[str, Any]]:
-    """Rows of rules as dicts: of a list of dicts, a table, a DataFrame or a file; raises InputError for what has no such rows."""
-    if files.is_path(given) and FORMATS.get(ending_of(Path(given))) is JsonLines:
-        # Not as a table: each rule has arguments of its own.
-        given = [row for path in files.matching(os.fspath(given)) for row in objects_of(path)]
+    """Rows of rules as dicts: of a list of dicts, {name: query}, `Rules`, a table, a DataFrame or files; raises InputError for what has none."""
+    if isinstance(given, str | os.PathLike):
+        return [row for path in files.paths_of(given) for row in _in_file(path)]
+    if isinstance(given, Mapping) and given and not any(name in COLUMNS for name in given):
+        queries = {name: (each, {}) if isinstance(each, str) else (each.text, each.args) for name, each in given.items()}
+        return [{"name": name, "query": text, "args": dict(args)} for name, (text, args) in queries.items()]
+    if isinstance(given, Mapping) and not any(isinstance(each, list | tuple | pa.Array) for each in given.values()):
+        raise InputError("this is one row of rules, not a list of rows", help="put it into a list: [row]")
+    given = getattr(given, "rows", given)
     if isinstance(given, list | tuple) and all(isinstance(row, Mapping) for row in given):
-        names = list(dict.fromkeys(str(name) for row in given for name in row))
+        for names in {tuple(map(str, row)): None for row in given}:
+            check_columns(names, named=True)
         rows = [{name: row[name] for name in COLUMNS if name in row} for row in given]
-    else:
-        table = events_of(given)
-        table = table.read_all() if isinstance(table, pa.RecordBatchReader) else table
-        names = table.column_names
-        rows = table.select([name for name in COLUMNS if name in names]).to_pylist()
-        if "args" in names and pa.types.is_struct(table.schema.field("args").type):
-            # Such a column has the arguments of all rules, and NULL for those that a rule has not.
-            for row in rows:
-                row["args"] = {name: value for name, value in (row["args"] or {}).items() if value is not None}
-    check_columns(names, named=not rows)
+        check_columns(list({str(name): None for row in given for name in row}), named=not rows)
+        return rows
+    table = without_views(table_of(given))
+    return _of_table(table.read_all() if isinstance(table, pa.RecordBatchReader) else table)
+
+
+def _in_file(path: Path) -> list[dict[str, Any]]:
+    if FORMATS[ending_of(path)] is not JsonLines:
+        return _of_table(files.read(path, typed=False).read_all())
+    try:
+        # Not as a table: each rule has arguments of its own.
+        return rows_in(list(objects_of(path)))
+    except OSError as error:
+        raise files.unreadable(path, error) from None
+
+
+def _of_table(table: pa.Table) -> list[dict[str, Any]]:
+    check_columns(table.column_names, named=not len(table))
+    if twice := [name for name in COLUMNS if table.column_names.count(name) > 1]:
+        raise InputError(f"the rows of rules have two columns {quoted(twice)}", help="leave one of them out")
+    rows: list[dict[str, Any]] = table.select([name for name in COLUMNS if name in table.column_names]).to_pylist()
+    if "args" in table.column_names and pa.types.is_struct(table.schema.field("args").type):
+        # Such a column has the arguments of all rules, and NULL for those that a rule has not.
+        for row in rows:
+            row["args"] = {name: value for name, value in (row["args"] or {}).items() if value is not None}
     return rows
 
 
@@ -61,7 +90,8 @@ def check_columns(names: Sequence[str], *, named: bool = False) -> None:
     """Raise InputError for columns that are none of rules. named: no name is needed."""
     missing = [name for name in COLUMNS if name not in names]
     for name in names:
-        near = None if name in COLUMNS else nearest(name.lower(), missing, likeness=LIKE)
+        own = name.lower()
+        near = None if name in COLUMNS else own if own in COLUMNS else nearest(own, missing, likeness=LIKE)
         if near is not None:
             raise InputError(f"rules have no column `{name}`", help=(f"did you mean `{near}`?", f"they may have {quoted(COLUMNS)}"))
     if not named and "name" not in names:
@@ -87,7 +117,8 @@ def row_of(given: Mapping[str, Any], schema: EventSchema) -> Row:
         return Row(name, None, "{}", ALWAYS_WAS if since is None else since, None, ends)
     if since is not None and until is not None and until <= since:
         raise InputError(f"it ends at {given['until']}, and begins at {given['from']}", help="give `until` a time after `from`")
-    return Row(name, text, _arguments(given.get("args")), ALWAYS_WAS if since is None else since, until, ends)
+    # One spelling of what is the same: equal rows are one.
+    return Row(name, text, _arguments(given.get("args")), ALWAYS_WAS if since is None else since, until, None if ends == FINISH else ends)
 
 
 def name_shown(name: object) -> str | None:
@@ -111,17 +142,37 @@ def _time(given: Mapping[str, Any], column: str, schema: EventSchema) -> int | N
     if value is None:
         return None
     if isinstance(value, str):
-        kinds, like = (dt.date, "2026-01-31") if kind is not None and pa.types.is_date(kind) else (dt.datetime, "2026-01-31T10:00:00")
-        try:
-            value = kinds.fromisoformat(value)
-        except ValueError:
-            raise InputError(f"`{column}` is {value!r}, which is not a time", help=f"write it like {like}") from None
+        value = _time_in(value, column, schema)
+    if isinstance(value, float) and value.is_integer() and pa.types.is_integer(kind):
+        value = int(value)  # a column of pandas that has no value in some rows
     number = time_number(value, schema, argument=column)
     if isinstance(value, dt.datetime) and _is_finer(value, kind):
         raise InputError(
             f"`{column}` is {value}, which is finer than the column `{schema.time_column}` ({kind})", help="give a time that it can have"
         )
     return number
+
+
+def _time_in(text: str, column: str, schema: EventSchema) -> dt.date:
+    """The time that a text says; raises InputError for one that the time column cannot have."""
+    kind = schema.time_type
+    if pa.types.is_integer(kind):
+        raise InputError(
+            f"`{column}` is the text {text!r}, and the times of `{schema.time_column}` are numbers", help="write a number, without quotes"
+        )
+    zone = getattr(kind, "tz", None)
+    kinds, like = (dt.date, "2026-01-31") if pa.types.is_date(kind) else (dt.datetime, "2026-01-31T10:00:00" + ("Z" if zone else ""))
+    try:
+        found = kinds.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"`{column}` is {text!r}, which is not a time", help=f"write it like {like}") from None
+    if FINER.search(text):
+        raise InputError(f"`{column}` is {text!r}, which is finer than a microsecond", help=f"write it like {like}")
+    if zone and isinstance(found, dt.datetime) and found.tzinfo is None:
+        raise InputError(
+            f"`{column}` is {text!r}, which has no offset, and the times of `{schema.time_column}` have one", help=f"write it like {like}"
+        )
+    return found
 
 
 def _is_missing(value: object) -> bool:
@@ -144,9 +195,18 @@ def _arguments(given: object) -> str:
         found = json.loads(given) if isinstance(given, str) else {} if given is None else dict(given)  # type: ignore[call-overload]
         if not isinstance(found, dict):
             raise TypeError  # noqa: TRY301 - the same message
-        return json.dumps(found, sort_keys=True)
+        return json.dumps(_plain_numbers(found), sort_keys=True)
     except (TypeError, ValueError):
         raise InputError(
             f"args={given!r} are not arguments as JSON has them",
             help='give a dict of texts, numbers, true, false, null and lists, or its JSON: {"limit": 40, "for": "5s"}; write others in the query',
         ) from None
+
+
+def _plain_numbers(value: Any) -> Any:
+    """The same with each whole number as one: a column of numbers makes 2.0 of 2, and JSON tells them not apart."""
+    if isinstance(value, dict):
+        return {name: _plain_numbers(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_numbers(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < EXACT else value

@@ -23,12 +23,14 @@ from cepheid.engine.input.rule_rows import name_shown, row_of, rows_in, stored_r
 from cepheid.engine.input.rule_versions import ALWAYS_WAS, GREATEST, Row, Version, rule_of, versions_of
 from cepheid.engine.memory import container
 from cepheid.engine.memory.checks import demand
+from cepheid.engine.memory.process import CHOOSE
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, concatenate, python_value
 from cepheid.engine.output.origins import ROW
 from cepheid.engine.output.rule_table import check_fits, table_of, table_schema
 from cepheid.engine.plan.family import MOST_MEMBERS, Family, General, alone_for
 from cepheid.engine.plan.numbered import NumberedQuery, shown
+from cepheid.engine.run.allowance import CALL_HELP, Allowance
 from cepheid.engine.run.intake import Intake
 from cepheid.engine.run.members import Members, QueryMatches
 from cepheid.engine.run.queries import FoundParts
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Layout
     from cepheid.engine.plan.compiled import Compiled
-    from cepheid.engine.run.allowance import Allowance
     from cepheid.engine.run.layered import Layered
     from cepheid.engine.run.member import Member
     from cepheid.engine.run.members import FamilyMember
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 FORM = 1
 """How the state of rules is written."""
+
+MORE = "allow more with max_bytes=.."
 
 DAY = 86_400_000
 """Milliseconds, which date64 has."""
@@ -369,8 +372,9 @@ class RulesRecognizer(Intake[RuleMatches]):
         known[row.place] = row
 
     def _contradiction(self, row: Row) -> CepheidError:
+        since = "the beginning" if row.since == ALWAYS_WAS else self.said(row.since)
         return InputError(
-            f"two rows say different things of it from {self.said(row.since)} on, so none of them acts",
+            f"two rows say different things of it from {since} on, so none of them acts",
             help="give the one that is right again, with a later time",
         )
 
@@ -552,6 +556,10 @@ class RulesRecognizer(Intake[RuleMatches]):
     def query_of(self, version: RuleVersion) -> Compiled:
         """The query of a version that acts."""
         return self._surveyed.queries[version].own
+
+    def _allowance(self) -> Allowance:
+        """What the matches of one call may take."""
+        return Allowance(self._max_bytes, help=(CHOOSE, MORE, CALL_HELP[-1]))
 
     def _undecided(self) -> FoundRules:
         return FoundRules(self, self._members.undecided())

@@ -50,6 +50,15 @@ def read(given: str | os.PathLike[str], *, typed: bool = True) -> pa.RecordBatch
 
     Raises InputError where that is no file of events, or where it is damaged, which may show only while the events are read.
     """
+    stream = stream_of(None, paths_of(given))
+    if typed and not stream.rows and any(map(pa.types.is_null, stream.schema.types)):
+        fact = f"{stream.source} has a header and no events, so nothing says the types of its attributes"
+        raise InputError(fact, help=("pass an empty pyarrow.Table with a schema", "cepheid run takes the types from the query"))
+    return pa.RecordBatchReader.from_batches(stream.schema, (batch for piece in stream.pieces() for batch in piece.to_batches()))
+
+
+def paths_of(given: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The files that a path with wildcards stands for; raises InputError for an address, and for what is surely no file of events."""
     text = os.fspath(given)
     if "://" in text:
         help_ = f"read it with pyarrow.dataset.dataset({text!r}).scanner().to_reader(), and pass that; or run the query on Spark"
@@ -57,11 +66,7 @@ def read(given: str | os.PathLike[str], *, typed: bool = True) -> pa.RecordBatch
     paths = matching(text)
     for path in paths:
         check_file(path)
-    stream = stream_of(None, paths)
-    if typed and not stream.rows and any(map(pa.types.is_null, stream.schema.types)):
-        fact = f"{stream.source} has a header and no events, so nothing says the types of its attributes"
-        raise InputError(fact, help=("pass an empty pyarrow.Table with a schema", "cepheid run takes the types from the query"))
-    return pa.RecordBatchReader.from_batches(stream.schema, (batch for piece in stream.pieces() for batch in piece.to_batches()))
+    return paths
 
 
 def matching(argument: str) -> tuple[Path, ...]:
