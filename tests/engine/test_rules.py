@@ -345,6 +345,19 @@ def test_a_snapshot_has_the_rules() -> None:
         assert merged == expected, cut
 
 
+def test_a_snapshot_over_events_of_another_schema_names_the_rule() -> None:
+    rules = cepheid.rules(
+        [row("acts", "SELECT * WHERE A AS a FILTER a.v > 1"), row("comes", "SELECT * WHERE A AS a FILTER a.w > 1", from_=99)]
+    )
+    schema = pa.schema([*EVENTS.schema, ("v", pa.int64()), ("w", pa.int64())])
+    recognizer = rules.recognizer(schema)
+    recognizer.push(pa.table({**dict(zip(EVENTS.column_names, EVENTS.columns, strict=True)), "v": [1] * 8, "w": [1] * 8}, schema))
+    with pytest.raises(SnapshotError, match="the rule `acts` does not go with these events: unknown attribute `v`"):
+        cepheid.rules([]).recognizer(schema.remove(schema.get_field_index("v")), snapshot=recognizer.snapshot())
+    with pytest.raises(SnapshotError, match="the rule `acts` was compiled otherwise: over events of another schema"):
+        cepheid.rules([]).recognizer(schema.append(pa.field("x", pa.int64())), snapshot=recognizer.snapshot())
+
+
 def test_a_snapshot_of_others_or_a_damaged_one_is_refused() -> None:
     recognizer = cepheid.rules([row("r"), row("s", ABSENT)]).recognizer(EVENTS.schema)
     recognizer.push(EVENTS)

@@ -175,10 +175,16 @@ def attributes_of_rules(
             with contextlib.suppress(*UNFIT):
                 kind = pa.null() if schema is None else plain(schema.field(name).type)
                 others[name] = kind_of(first.event.get(name), kind)
-    # Of these what has a type: of NULL and of an empty list nobody knows one.
-    others = {name: kind for name, kind in others.items() if "null" not in str(kind)}
+    others = {name: kind for name, kind in others.items() if _is_known(kind)}
     found = _attributes({**others, **wanted}, first, schema, type=type, time=time, order=order, typed=True, needs_type=True)
     return dataclasses.replace(found, loose=frozenset(others) - {found.type, found.time, *order})
+
+
+def _is_known(kind: pa.DataType) -> bool:
+    """Whether a value says its type: NULL and an empty list do not."""
+    if pa.types.is_struct(kind):
+        return all(_is_known(field.type) for field in kind)
+    return _is_known(kind.value_type) if pa.types.is_list(kind) else not pa.types.is_null(kind)
 
 
 def _united(kinds: Sequence[pa.DataType], value: Any) -> pa.DataType:

@@ -622,13 +622,16 @@ class RulesRecognizer(Intake[RuleMatches]):
         for name, (rule, since, nulls, fingerprint) in said["acting"].items():
             version = versions[rule, since]
             demand(name == version.row.member)
-            acting = self._acting[name] = Acting(version, self.public(version), self._compiled(version.row))
+            acting = self._acting[name] = Acting(version, self.public(version), self._restored(version.row))
             acting.nulls = container.integer(nulls, "nulls")
             if acting.query.own.fingerprint.hex() != fingerprint:
-                raise SnapshotError(f"the rule `{rule}` was compiled otherwise", help="start again, from the events of the longest window")
+                raise SnapshotError(
+                    f"the rule `{rule}` was compiled otherwise: over events of another schema, or by another version of Cepheid",
+                    help=("give the schema that the snapshot was made with", "or start again, from the events of the longest window"),
+                )
         for key, version in versions.items():
             if version.row.since >= self._passed:
-                self._queries[key] = self._compiled(version.row)
+                self._queries[key] = self._restored(version.row)
         self._arrange(self._rows)
         members = [name for names in (*said["families"], said["alone"]) for name in names if name is not None]
         demand(sorted(members) == sorted(self._acting))
@@ -648,6 +651,15 @@ class RulesRecognizer(Intake[RuleMatches]):
             events=self._events,
             null_keys=lambda name: container.number_in(numbers, f"null_keys {places[name]}"),
         )
+
+    def _restored(self, row: Row) -> RuleQuery:
+        """The query of a row in a snapshot."""
+        try:
+            return self._compiled(row)
+        except CepheidError as error:
+            raise SnapshotError(
+                f"the rule `{row.name}` does not go with these events: {error.fact}", help="give the schema that the snapshot was made with"
+            ) from None
 
     @property
     def _meaning(self) -> bytes:
