@@ -43,6 +43,10 @@ class QueryMatches(NamedTuple):
     number: int = 0
     rows: slice = slice(None)
 
+    def size(self) -> int:
+        """How many they are."""
+        return len(range(*self.rows.indices(len(self.matches))))
+
     def made(self) -> Matches:
         """The matches, as the query gives them."""
         if self.family is None:

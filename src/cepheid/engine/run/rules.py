@@ -146,9 +146,9 @@ class RuleMatches(Mapping[RuleVersion, Matches]):
         source: tuple[pa.Schema, str],
         found: Iterable[RuleMatches],
         *,
-        refused: tuple[RefusedRule, ...],
-        nulls: Mapping[RuleVersion, int],
-        waiting: RuleMatches | None,
+        refused: tuple[RefusedRule, ...] = (),
+        nulls: Mapping[RuleVersion, int] | None = None,
+        waiting: RuleMatches | None = None,
     ) -> RuleMatches:
         """What several calls gave, one after the other."""
         shapes: dict[RuleVersion, Shape] = {}
@@ -182,6 +182,11 @@ class RuleMatches(Mapping[RuleVersion, Matches]):
     def found(self) -> dict[RuleVersion, Matches]:
         """The matches of those versions that have some: a dict. O(versions with matches)."""
         return {version: self[version] for version in self._shapes if version in self._parts}
+
+    @property
+    def having(self) -> dict[RuleVersion, int]:
+        """How many matches the versions have that have some, of which none is made for this. O(versions with matches)."""
+        return {version: sum(map(QueryMatches.size, parts)) for version, parts in self._parts.items()}
 
     @property
     def undecided(self) -> RuleMatches:
