@@ -18,7 +18,7 @@ from cepheid.arguments import ENGINES, asked_of, check_engine, check_shown, colu
 from cepheid.engine.evaluations.progress import telling
 from cepheid.engine.input.columns import is_streams
 from cepheid.engine.input.event_times import times_of
-from cepheid.engine.input.rule_rows import COLUMNS, rows_in
+from cepheid.engine.input.rule_rows import has_queries, rows_in
 from cepheid.engine.input.rule_versions import ALWAYS_WAS
 from cepheid.engine.memory.process import CHOOSE, named_memory
 from cepheid.engine.output.rule_table import check_fits
@@ -82,7 +82,7 @@ def rules(given: Mapping[str, object] | Iterable[Mapping[str, object]] | object)
     Returns `Rules`. Raises InputError for what are no rows, and for a column whose name looks like one of these; and for {name: query} as
     `cepheid.query`, where rows are refused one by one, once the events are known.
     """
-    if isinstance(given, Mapping) and not any(name in COLUMNS for name in given):
+    if isinstance(given, Mapping) and has_queries(given):
         given = {name: each if isinstance(each, Query) else query(each) for name, each in given.items()}
     return Rules(rows_in(given))
 

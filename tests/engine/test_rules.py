@@ -208,6 +208,14 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
         cepheid.rules([]).recognizer(EVENTS.schema).change(given)
 
 
+@pytest.mark.parametrize("name", ["name", "query", "from", "deleted"])
+def test_a_rule_may_have_the_name_of_a_column(name: str) -> None:
+    assert [each["name"] for each in cepheid.rules({name: PAIRS, "other": PAIRS}).rows] == [name, "other"]
+    columns = cepheid.rules({"name": ["r", "s"], "query": [PAIRS, PAIRS]})
+    assert [each["name"] for each in columns.rows] == ["r", "s"]
+    assert len(cepheid.rules({})) == 0
+
+
 def test_files_of_several_kinds(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps(row("a", args={}) | {"ts": "soon"}) + "\n\n" + json.dumps(row("b", from_=5)))
     (tmp_path / "b.csv").write_text(f"name,query,from\nc,{PAIRS},4\n")

@@ -236,7 +236,7 @@ def watch(
     skip_bad_lines: Annotated[bool, typer.Option("--skip-bad-lines", help="Leave out lines that are no events, and count them.")] = False,
 ) -> None:
     """Print each match in lines of JSON that arrive, as a line of JSON, when it is decided."""
-    from cepheid.cli import arriving, files, queries, watch_rules
+    from cepheid.cli import arriving, files, queries
     from cepheid.cli import watch as watching
 
     if rules is not None:
@@ -255,6 +255,8 @@ def watch(
     if parsed is not None:
         watching.watch(parsed, source, settings, types, sys.stdout)
     elif rules is not None:
+        from cepheid.cli import watch_rules
+
         watch_rules.watch_rules(rules, source, settings, types, sys.stdout)
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import cepheid
+    from cepheid.cli.settings import Watching
 
 LINE = "$line"
 """The attribute that is the line itself: no query can speak of it."""
@@ -129,16 +130,8 @@ class Attributes:
         return (SCHEMA, SKIP)
 
 
-def attributes_of(
-    query: cepheid.Query,
-    first: Line,
-    schema: pa.Schema | None,
-    *,
-    type: str | None,  # noqa: A002 - public word
-    time: str | None,
-    order: Sequence[str] = (),
-) -> Attributes:
-    """What a query reads of events, and the attributes of `order`. first: the first of them; schema: of a file of such events, if there is one.
+def attributes_of(query: cepheid.Query, first: Line, schema: pa.Schema | None, settings: Watching) -> Attributes:
+    """What a query reads of events, and what the options name. first: the first of them; schema: of a file of such events, if there is one.
 
     Raises InputError.
 
@@ -150,18 +143,10 @@ def attributes_of(
     wanted = {name: kind for name, kind in likely.items() if name in named or name not in (DEFAULT_TYPE, DEFAULT_TIME)}
     types, streams = used_types(query.tree), query.tree.streams
     typed = not (len(streams) == 1 and types == {streams[0]})
-    return _attributes(wanted, first, schema, type=type, time=time, order=order, typed=typed, needs_type=bool(types - set(streams)))
+    return _attributes(wanted, first, schema, settings, typed=typed, needs_type=bool(types - set(streams)))
 
 
-def attributes_of_rules(
-    queries: Iterable[cepheid.Query],
-    first: Line,
-    schema: pa.Schema | None,
-    *,
-    type: str | None,  # noqa: A002 - public word
-    time: str | None,
-    order: Sequence[str] = (),
-) -> Attributes:
+def attributes_of_rules(queries: Iterable[cepheid.Query], first: Line, schema: pa.Schema | None, settings: Watching) -> Attributes:
     """The same for rules: what their queries read, and what else the first event has, or the schema, which further rules may read."""
     read: dict[str, list[pa.DataType]] = {}
     for query in queries:
@@ -176,8 +161,8 @@ def attributes_of_rules(
                 kind = pa.null() if schema is None else plain(schema.field(name).type)
                 others[name] = kind_of(first.event.get(name), kind)
     others = {name: kind for name, kind in others.items() if _is_known(kind)}
-    found = _attributes({**others, **wanted}, first, schema, type=type, time=time, order=order, typed=True, needs_type=True)
-    return dataclasses.replace(found, loose=frozenset(others) - {found.type, found.time, *order})
+    found = _attributes({**others, **wanted}, first, schema, settings, typed=True, needs_type=True)
+    return dataclasses.replace(found, loose=frozenset(others) - {found.type, found.time, *settings.order})
 
 
 def _is_known(kind: pa.DataType) -> bool:
@@ -200,17 +185,13 @@ def _united(kinds: Sequence[pa.DataType], value: Any) -> pa.DataType:
 
 
 def _attributes(
-    wanted: Mapping[str, pa.DataType],
-    first: Line,
-    schema: pa.Schema | None,
-    *,
-    type: str | None,  # noqa: A002 - public word
-    time: str | None,
-    order: Sequence[str],
-    typed: bool,
-    needs_type: bool,
+    wanted: Mapping[str, pa.DataType], first: Line, schema: pa.Schema | None, settings: Watching, *, typed: bool, needs_type: bool
 ) -> Attributes:
-    """wanted: the attributes that are read, with the types that queries tell. typed: whether `type` is the event type. needs_type: whether one is."""
+    """The attributes with their types, and those that the options name.
+
+    wanted: what is read, with the types that queries tell. typed: whether an attribute `type` has the event type. needs_type: whether one has to.
+    """
+    type, time, order = settings.type, settings.time, settings.order  # noqa: A001 - public word
     there: Mapping[str, Any] = first.event if schema is None else dict(zip(schema.names, schema.types, strict=True))
     where = f"line {first.number}" if schema is None else "the file of --schema"
     wanted = {**{name: pa.int64() for name in order}, **wanted}

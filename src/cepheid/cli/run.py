@@ -61,7 +61,7 @@ def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> R
     with progress("matching", shown=settings.progress) as advance:
         matches = query.run(given.events, **given.arguments, progress=given.told(advance))
     name = settings.match_id
-    ids = None if name is None else matches.to_arrow(events=True, match_id=name).select([name])
+    ids = None if name is None else matches.to_arrow(match_id=name).select([name])
 
     def piece(start: int, stop: int) -> pa.Table:
         table = matches[start:stop].to_arrow(events=True)

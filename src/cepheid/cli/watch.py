@@ -209,7 +209,7 @@ class Run:
     @classmethod
     def of(cls, query: cepheid.Query, first: lined.Line, settings: Watching, schema: pa.Schema | None, out: TextIO) -> Run:
         """For events like the first; raises the errors of binding."""
-        attributes = lined.attributes_of(query, first, schema, type=settings.type, time=settings.time, order=settings.order)
+        attributes = lined.attributes_of(query, first, schema, settings)
         source = query.schema(attributes.schema, type=attributes.type, time=attributes.time)
         compiled = query.compiled(source)
         types = NamedTypes(compiled.plan, compiled.programs, group_nulls=settings.null_keys == "group")

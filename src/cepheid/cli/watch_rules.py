@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow.compute as pc
@@ -136,25 +137,25 @@ class RuleWatcher(Watcher):
             self._rows += rows
 
 
+@dataclass
 class RuleRun(Run):
-    """The recognizer of rules, and what goes in and comes out of it. refused: the rows that were told not to act. fitting: compiles the others."""
+    """The recognizer of rules, and what goes in and comes out of it. reads: as of `_Fitting`. refused: the rows that were told not to act."""
 
-    refused: set[tuple[str | None, str, str]]
-    fitting: _Fitting
+    reads: dict[str, frozenset[str]] = field(default_factory=dict)
+    refused: set[tuple[str | None, str, str]] = field(default_factory=set)
 
     @classmethod
     def made(cls, rows: Iterable[dict[str, Any]], first: lined.Line, settings: Watching, schema: pa.Schema | None, out: TextIO) -> RuleRun:
         """For events like the first; raises the errors of what is no such event."""
         rows = list(rows)
-        attributes = lined.attributes_of_rules(_queries(rows), first, schema, type=settings.type, time=settings.time, order=settings.order)
+        attributes = lined.attributes_of_rules(_queries(rows), first, schema, settings)
         source = any_event().schema(attributes.schema, type=attributes.type, time=attributes.time)
         ahead = settings.lateness is not None
         compiler = RuleCompiler(attributes.schema, type=attributes.type, time=attributes.time, ahead=ahead)
         fitting = _Fitting(compiler, attributes)
         recognizer = RulesRecognizer(source, fitting, null_keys=settings.null_keys, ahead=ahead)
         order = ordering(attributes, source, settings)
-        run = cls(attributes, source, recognizer, order, out, unseen=set(attributes.kinds))
-        run.refused, run.fitting = set(), fitting
+        run = cls(attributes, source, recognizer, order, out, unseen=set(attributes.kinds), reads=fitting.reads)
         run.change(rows)
         return run
 
@@ -167,7 +168,7 @@ class RuleRun(Run):
                 self.refused.add(told)
                 complain(f"note: {refused}")
         if rows and self.attributes.loose:
-            read = {name for version, _ in self.recognizer.to_come for name in self.fitting.reads[version.row.member]}
+            read = {name for version, _ in self.recognizer.to_come for name in self.reads[version.row.member]}
             self.attributes = dataclasses.replace(self.attributes, loose=self.attributes.loose - read)
 
     def _rows(self, found: RuleMatches) -> Iterator[dict[str, Any]]:

@@ -48,20 +48,24 @@ def rows_in(given: object) -> list[dict[str, Any]]:
     """Rows of rules as dicts: of a list of dicts, {name: query}, `Rules`, a table, a DataFrame or files; raises InputError for what has none."""
     if isinstance(given, str | os.PathLike):
         return [row for path in files.paths_of(given) for row in _in_file(path)]
-    if isinstance(given, Mapping) and given and not any(name in COLUMNS for name in given):
+    if isinstance(given, Mapping) and has_queries(given):
         queries = {name: (each, {}) if isinstance(each, str) else (each.text, each.args) for name, each in given.items()}
         return [{"name": name, "query": text, "args": dict(args)} for name, (text, args) in queries.items()]
-    if isinstance(given, Mapping) and not any(isinstance(each, list | tuple | pa.Array) for each in given.values()):
+    if isinstance(given, Mapping) and isinstance(given.get("name"), str):
         raise InputError("this is one row of rules, not a list of rows", help="put it into a list: [row]")
     given = getattr(given, "rows", given)
     if isinstance(given, list | tuple) and all(isinstance(row, Mapping) for row in given):
+        named = any("name" in row for row in given)
         for names in {tuple(map(str, row)): None for row in given}:
-            check_columns(names, named=True)
-        rows = [{name: row[name] for name in COLUMNS if name in row} for row in given]
-        check_columns(list({str(name): None for row in given for name in row}), named=not rows)
-        return rows
+            check_columns(names, named=named)
+        return [{name: row[name] for name in COLUMNS if name in row} for row in given]
     table = without_views(table_of(given))
     return _of_table(table.read_all() if isinstance(table, pa.RecordBatchReader) else table)
+
+
+def has_queries(given: Mapping[str, Any]) -> bool:
+    """Whether a dict is {name: query}, and not one row, nor columns of rows."""
+    return "name" not in given or not {"query", "deleted"} & given.keys()
 
 
 def _in_file(path: Path) -> list[dict[str, Any]]:

@@ -94,8 +94,9 @@ class RuleStates:
         with opened as found:
             for piece in found.pieces(allowance):
                 held.append(piece)
-                count += sum(piece.having.values())
-                queries |= {version: self.recognizer.query_of(version) for version in piece.having}
+                having = piece.having
+                count += sum(having.values())
+                queries |= {version: self.recognizer.query_of(version) for version in having}
                 if count >= MATCHES_AT_ONCE:
                     yield from self._tables(held, queries, allowance)
                     held, count = [], 0
