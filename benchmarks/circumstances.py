@@ -36,8 +36,8 @@ def kept(name: str, part: str) -> dict[str, Any]:
         return {}
 
 
-def write(name: str, figures: dict[str, Any], *, before: dict[str, Any] | None = None) -> None:
-    """Print the figures with their circumstances and keep them as benchmarks/record/NAME.json.
+def write(name: str, figures: dict[str, Any], *, before: dict[str, Any] | None = None, told: bool = True) -> None:
+    """Keep the figures with their circumstances as benchmarks/record/NAME.json, and print them if they are to be told.
 
     before: the circumstances when the work began. Its commit is what was measured, and a commit since then is a change.
     """
@@ -48,7 +48,8 @@ def write(name: str, figures: dict[str, Any], *, before: dict[str, Any] | None =
     text = json.dumps({"circumstances": found, **figures}, indent=1)
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-    print(text)
+    if told:
+        print(text)
 
 
 def _processor() -> str:

@@ -5,8 +5,9 @@
 Each case is a query that compares events, or has ALL, UNLESS, NOT or THEN (others are left out), and a stream. Its matches must be those of
 `cepheid.testing.reference`, from every engine on the whole stream, and from every other way in which events come
 (`cepheid.testing.differential.WAYS`: pushed, cut, restored, late, one by one), whose engines change in turn. The record has the seed; a difference
-is printed with its case, counted, and makes the exit status 1. It is written after each fragment, with the commit that was tried: a run that is
-stopped leaves what it did, and one with --fragments leaves what the record says of the others. (Spark: `make test-all`.)
+is printed with its case, counted, and makes the exit status 1. It is written after each piece of some hundred patterns, with the commit that was
+tried: a run that is stopped leaves what it did, and the next one at the same commit goes on from there; one with --fragments leaves what the record
+says of the others. (Spark: `make test-all`.)
 """
 
 from __future__ import annotations
@@ -113,25 +114,23 @@ def main() -> int:
     options = parser.parse_args()
     seed = int(os.environ.get("CEPHEID_SEED") or secrets.randbelow(2**32))
     before = circumstances.circumstances()
+    here = {name: before[name] for name in ("commit", "changed")}
     figures = circumstances.kept("random", "fragments")
     with ProcessPoolExecutor(options.processes) as pool:
         for fragment in options.fragments:
-            cases, first, began = CASES[fragment], seed, time.monotonic()
-            found: Counter[str] = Counter()
-            while found["cases"] < cases * options.share:
-                pieces = options.processes
-                for done in pool.map(tried, itertools.repeat(fragment), [AT_ONCE] * pieces, range(seed, seed + pieces)):
-                    found.update(done)
-                seed += pieces
-                print(fragment, dict(found), flush=True)
-            tried_here = {
-                "commit": before["commit"],
-                "changed": before["changed"],
-                "seed": first,
-                "seconds": round(time.monotonic() - began),
-            }
-            figures[fragment] = tried_here | {"cases": 0, "differences": 0} | found
-            circumstances.write("random", {"ways": list(WAYS), "engines": ENGINES, "longest": LONGEST, "fragments": figures}, before=before)
+            found = figures.get(fragment, {})
+            if found.get("commit") != here["commit"] or found["changed"] or here["changed"] or "pieces" not in found:
+                found = here | {"seed": seed, "pieces": 0, "seconds": 0, "cases": 0, "differences": 0}
+            while found["cases"] < CASES[fragment] * options.share:
+                began, first = time.monotonic(), found["seed"] + found["pieces"]
+                seeds = range(first, first + options.processes)
+                for done in pool.map(tried, itertools.repeat(fragment), itertools.repeat(AT_ONCE), seeds):
+                    found |= {name: found.get(name, 0) + number for name, number in done.items()}
+                found |= {"pieces": found["pieces"] + len(seeds), "seconds": found["seconds"] + round(time.monotonic() - began)}
+                print(fragment, found, flush=True)
+                figures[fragment] = found
+                record = {"ways": list(WAYS), "engines": ENGINES, "longest": LONGEST, "fragments": figures}
+                circumstances.write("random", record, before=before, told=False)
     return int(any(figures[fragment]["differences"] for fragment in options.fragments))
 
 
