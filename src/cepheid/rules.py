@@ -7,6 +7,7 @@ cost little more than a few, as with `cepheid.queries`; a rule that comes, chang
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ from cepheid.engine.run.allowance import Allowance, check_max_bytes
 from cepheid.engine.run.batch import ordered
 from cepheid.engine.run.batches import END, decided
 from cepheid.engine.run.members import QueryMatches
-from cepheid.engine.run.rules import MORE, RuleMatches, RuleQuery, RulesRecognizer, RuleVersion, Shape, begun_before, placed
+from cepheid.engine.run.rules import MORE, FoundRules, RuleMatches, RuleQuery, RulesRecognizer, RuleVersion, Shape, begun_before, placed
 from cepheid.errors import NotSupportedError, check_choice
 from cepheid.language.words import write_name
 from cepheid.query import Query, query
@@ -155,7 +156,7 @@ class Rules:
         if engine == "reference":
             return _by_definition(recognizer, asked, refused)
         with telling(progress, asked.rows) as told:
-            found = list(given_by(recognizer, asked.pieces, asked.until, lambda: allowance, progress=told))
+            found = [each.all(allowance) for each in given_by(recognizer, asked.pieces, asked.until, progress=told)]
         left = None
         if asked.until != END:
             with recognizer.waiting() as waiting:
@@ -204,19 +205,19 @@ def given_by(
     recognizer: RulesRecognizer,
     pieces: Iterable[pa.Table | pa.RecordBatch],
     until: int | str | None,
-    allowance: Callable[[], Allowance],
     *,
     progress: Progress | None = None,
-) -> Iterator[RuleMatches]:
-    """The matches of rules that are decided by each piece, and at the end; until: as of `CheckedArguments`. allowance: of what is decided by one."""
+) -> Iterator[FoundRules]:
+    """What of rules is decided by each piece, and at the end, each to be made before the next; until: as of `CheckedArguments`."""
     cuts = [version.until for version, _ in recognizer.to_come if version.until is not None]
     # Where nothing follows, all versions come to their ends.
     complete = max(cuts, default=None) if until == END else until
-    for found in decided(recognizer, pieces, until=complete, progress=progress):
-        yield found.all(allowance())
+    parts = [decided(recognizer, pieces, until=complete, progress=progress)]
     if until == END:
-        for found in decided(recognizer, (), until=END, progress=None):
-            yield found.all(allowance())
+        parts.append(decided(recognizer, (), until=END, progress=None))
+    for found in itertools.chain.from_iterable(parts):
+        assert isinstance(found, FoundRules)
+        yield found
 
 
 class RuleCompiler:

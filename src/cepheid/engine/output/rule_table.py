@@ -1,7 +1,8 @@
 """The matches of many queries as one table, whatever each of them shows: one row per match, with the same columns for all.
 
-Comes in: `Matches` of versions of rules. Goes out: a table with the columns `rule` and `since`, the keys, `start_time` and `end_time`, and two maps:
-`events` has the events of each variable as structs, and `measures` the value of each measure as text. Columnar, but for measures that are lists.
+Comes in: `Matches` of versions of rules, or of several at once that show the same. Goes out: a table with the columns `rule` and `since`, the keys,
+`start_time` and `end_time`, and two maps: `events` has the events of each variable as structs, and `measures` the value of each measure as text.
+Columnar, but for measures that are lists.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from cepheid.errors import NotSupportedError, SchemaError, quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Layout, Matches
 
 OWN = ("rule", "since", "start_time", "end_time", "events", "measures")
@@ -72,19 +74,22 @@ def check_fits(layout: Layout, schema: pa.Schema, keys: Sequence[str]) -> None:
 
 def table_of(found: Iterable[tuple[str, Any, Matches]], schema: pa.Schema, keys: Sequence[str]) -> pa.Table:
     """The table of matches; found: (rule, since, its matches), which fit."""
-    tables = [_rows(rule, since, matches, schema, keys) for rule, since, matches in found if len(matches)]
+    tables = [
+        rows_of([(rule, since)], np.zeros(len(matches), np.int64), matches, schema, keys) for rule, since, matches in found if len(matches)
+    ]
     return pa.concat_tables(tables) if tables else no_events(schema)
 
 
-def _rows(rule: str, since: Any, matches: Matches, schema: pa.Schema, keys: Sequence[str]) -> pa.Table:
-    own, count = matches.to_arrow(events=True), len(matches)
+def rows_of(versions: Sequence[tuple[str, Any]], owners: Array, matches: Matches, schema: pa.Schema, keys: Sequence[str]) -> pa.Table:
+    """The table of matches, which fit and are shown alike. versions: (rule, since). owners: of each match the place in these."""
+    own, count, of = matches.to_arrow(events=True), len(matches), pa.array(owners)
     layout = matches.layout
     events, measures = schema.field("events").type, schema.field("measures").type
     shown = [] if layout.measures else list(layout.variables)
     named = {field.name: own[field.name] for field in layout.measure_columns}
     columns = [
-        pa.repeat(pa.scalar(rule), count),
-        pa.repeat(pa.scalar(since, schema.field("since").type), count),
+        pa.array([rule for rule, _ in versions], pa.string()).take(of),
+        pa.array([since for _, since in versions], schema.field("since").type).take(of),
         *(own[key].cast(schema.field(key).type) for key in keys),
         *(own[name] for name in ("start_time", "end_time")),
         _map_of({name: _structs(own[name], events.item_type) for name in shown}, count, events),

@@ -43,19 +43,19 @@ class QueryMatches(NamedTuple):
     number: int = 0
     rows: slice = slice(None)
 
-    def size(self) -> int:
-        """How many they are."""
-        return len(range(*self.rows.indices(len(self.matches))))
-
     def made(self) -> Matches:
         """The matches, as the query gives them."""
         if self.family is None:
             return self.matches
-        layout = self.family.members[self.number].own.layout
-        own = self.matches[self.rows]
-        keys = own.keys.select(list(layout.keys)) if layout.keys and own.keys is not None else None
-        partitions = own.partitions if layout.keys else None
-        return dataclasses.replace(own, layout=layout, keys=keys, partitions=partitions, source=own.events.select(layout.events.names))
+        return _own(self.matches[self.rows], self.family.members[self.number])
+
+
+def _own(matches: Matches, query: General) -> Matches:
+    """Matches of a family as a query of it shows them."""
+    layout = query.own.layout
+    keys = matches.keys.select(list(layout.keys)) if layout.keys and matches.keys is not None else None
+    partitions = matches.partitions if layout.keys else None
+    return dataclasses.replace(matches, layout=layout, keys=keys, partitions=partitions, source=matches.events.select(layout.events.names))
 
 
 class FilteredMember(Member):
@@ -123,13 +123,15 @@ class FamilyMember(Member):
         error.fact = f"{before},{after}"
         return error.of_query(public(self.family.members[int(number)].name))
 
+    def owned(self, matches: Matches) -> tuple[Array, Matches]:
+        """For each match the number of its query (int32), and the matches as any of these shows them: they agree in that."""
+        return _owners(matches), _own(matches, self.family.first)
+
     def parts(self, matches: Matches) -> Iterator[tuple[str, QueryMatches]]:
         """The matches of each query that has some."""
         if not len(matches):
             return
-        assert matches.partitions is not None
-        assert matches.keys is not None
-        owner = matches.keys[MEMBER].to_numpy()[matches.partitions]
+        owner = _owners(matches)
         order = np.argsort(owner, kind="stable")
         # The marked events of all queries are many, and come in pieces: each query's few are quickly taken from those that some match shows.
         together = compact(matches if (np.diff(owner) >= 0).all() else matches.take(order))
@@ -138,6 +140,14 @@ class FamilyMember(Member):
         stops = np.append(firsts[1:], len(owner))
         for number, first, stop in zip(owner[firsts].tolist(), firsts.tolist(), stops.tolist(), strict=True):
             yield self.family.members[number].name, QueryMatches(together, self.family, number, slice(first, stop))
+
+
+def _owners(matches: Matches) -> Array:
+    """For each match of a family the number of its query."""
+    assert matches.partitions is not None
+    assert matches.keys is not None
+    numbers: Array = matches.keys[MEMBER].to_numpy()[matches.partitions]
+    return numbers
 
 
 @contextlib.contextmanager

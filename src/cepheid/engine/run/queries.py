@@ -99,13 +99,17 @@ class FoundParts:
             yield from _parts(owner, matches)
         self._done()
 
-    def _pieces(self, allowance: Allowance | None = None) -> Iterator[list[tuple[str, QueryMatches]]]:
-        """The same in pieces of bounded size."""
+    def whole(self, allowance: Allowance | None = None) -> Iterator[tuple[FamilyMember | str, Matches]]:
+        """The matches of each query and of each family, in pieces of bounded size."""
         for owner, found in self._found:
             with named(owner, self._public):
                 for matches in found.pieces(allowance):
-                    yield list(_parts(owner, matches))
+                    yield owner, matches
         self._done()
+
+    def _pieces(self, allowance: Allowance | None = None) -> Iterator[list[tuple[str, QueryMatches]]]:
+        """The same, query by query."""
+        return (list(_parts(owner, matches)) for owner, matches in self.whole(allowance))
 
     def _done(self) -> None:
         for what in self._after:

@@ -27,7 +27,7 @@ from cepheid.engine.memory.process import CHOOSE
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, concatenate, python_value
 from cepheid.engine.output.origins import ROW
-from cepheid.engine.output.rule_table import check_fits, table_of, table_schema
+from cepheid.engine.output.rule_table import check_fits, rows_of, table_of, table_schema
 from cepheid.engine.plan.family import MOST_MEMBERS, Family, General, alone_for
 from cepheid.engine.plan.numbered import NumberedQuery, shown
 from cepheid.engine.run.allowance import CALL_HELP, Allowance
@@ -107,12 +107,20 @@ def placed(matches: Matches, numbers: Array) -> Matches:
 
 
 def begun_before(matches: Matches, until: int | None) -> Matches:
-    """Those of the matches that begin before a time, in steps of the time column; None, or of counts, which have no beginning: all. O(matches)."""
+    """Those of the matches that begin before a time, in steps of the time column; None: all. O(matches)."""
+    return matches if until is None else _chosen(matches, _begun(matches, until))
+
+
+def _begun(matches: Matches, until: int | Array) -> Array:
+    """The numbers of the matches that begin before a time, or each before its own; counts have no beginning: all of them."""
     time = matches.layout.time
-    if until is None or time is None or matches.layout.count:
-        return matches
+    if time is None or matches.layout.count:
+        return np.arange(len(matches))
     begins = times_of(matches.events.select([time]).take(pa.array(matches.start_rows)), time)
-    rows = np.flatnonzero(begins < until)
+    return np.flatnonzero(begins < until)
+
+
+def _chosen(matches: Matches, rows: Array) -> Matches:
     return matches.take(rows) if len(rows) < len(matches) else matches
 
 
@@ -182,11 +190,6 @@ class RuleMatches(Mapping[RuleVersion, Matches]):
     def found(self) -> dict[RuleVersion, Matches]:
         """The matches of those versions that have some: a dict. O(versions with matches)."""
         return {version: self[version] for version in self._shapes if version in self._parts}
-
-    @property
-    def having(self) -> dict[RuleVersion, int]:
-        """How many matches the versions have that have some, of which none is made for this. O(versions with matches)."""
-        return {version: sum(map(QueryMatches.size, parts)) for version, parts in self._parts.items()}
 
     @property
     def undecided(self) -> RuleMatches:
@@ -263,12 +266,11 @@ class Acting:
 
 
 class Survey:
-    """What is asked of all versions that act. ending: those whose end is known. keyed: those of each PARTITION BY. shapes, queries: of all."""
+    """What is asked of all versions that act. ending: those whose end is known. keyed: those of each PARTITION BY. shapes: of all."""
 
     def __init__(self, acting: Mapping[str, Acting]) -> None:
         self.ending = {name: each for name, each in acting.items() if each.version.until is not None}
         self.shapes = {each.public: each.query.shape for each in acting.values()}
-        self.queries = {each.public: each.query for each in acting.values()}
         self.keyed: dict[tuple[str, ...], list[Acting]] = {}
         for each in acting.values():
             if each.query.own.written:
@@ -558,10 +560,6 @@ class RulesRecognizer(Intake[RuleMatches]):
         horizons = [each.query.horizon for each in self._acting.values()]
         return None if None in horizons else max((horizon or 0 for horizon in horizons), default=0)
 
-    def query_of(self, version: RuleVersion) -> Compiled:
-        """The query of a version that acts."""
-        return self._surveyed.queries[version].own
-
     def _allowance(self) -> Allowance:
         """What the matches of one call may take."""
         return Allowance(self._max_bytes, help=(CHOOSE, MORE, CALL_HELP[-1]))
@@ -589,6 +587,21 @@ class RulesRecognizer(Intake[RuleMatches]):
             if until is None or len(kept.matches):
                 found.setdefault(acting.public, []).append(kept)
         return RuleMatches(self.source, dict(self._told), found)
+
+    def rows(self, owner: FamilyMember | str, matches: Matches, schema: pa.Schema, keys: Sequence[str]) -> tuple[pa.Table, Compiled]:
+        """The same as rows of `RuleMatches.to_arrow`, all queries of a family at once; and a query that says when they are decided."""
+        if isinstance(owner, str):
+            acting, owners = [self._acting[owner]], np.zeros(len(matches), np.int64)
+            matches = shown(matches, layout=acting[0].query.own.layout, streams=None)
+        else:
+            numbers, matches = owner.owned(matches)
+            present, owners = np.unique(numbers, return_inverse=True)
+            acting = [self._acting[owner.family.members[number].name] for number in present.tolist()]
+        untils = [each.version.until for each in acting]
+        if any(until is not None for until in untils):
+            rows = _begun(matches, np.array([GREATEST if until is None else until for until in untils])[owners])
+            owners, matches = owners[rows], _chosen(matches, rows)
+        return rows_of([each.public for each in acting], owners, matches, schema, keys), acting[0].query.own
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 
@@ -691,3 +704,9 @@ class FoundRules(FoundParts):
     def pieces(self, allowance: Allowance | None = None) -> Iterator[RuleMatches]:
         """The same in pieces of bounded size."""
         return map(self._rules.together, self._pieces(allowance))
+
+    def tables(self, schema: pa.Schema, keys: Sequence[str], allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Compiled]]:
+        """The same as tables, in no order, each with a query that says when its matches are decided; schema: `table_schema` over these keys."""
+        for owner, matches in self.whole(allowance):
+            if len(matches):
+                yield self._rules.rows(owner, matches, schema, keys)

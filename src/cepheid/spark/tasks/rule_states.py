@@ -18,8 +18,7 @@ import pyarrow as pa
 from cepheid.engine.evaluations.absences.absence import decided_at
 from cepheid.engine.memory import container
 from cepheid.engine.memory.checks import demand
-from cepheid.engine.output.rule_table import table_of, table_schema
-from cepheid.engine.run.rules import RuleMatches
+from cepheid.engine.output.rule_table import table_schema
 from cepheid.errors import LimitError
 from cepheid.spark.tasks.buckets import Bucket
 from cepheid.spark.tasks.packing import steps
@@ -32,11 +31,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from cepheid.engine.memory.pools import Array
-    from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.run.allowance import Allowance
     from cepheid.engine.run.layered import Layered
     from cepheid.engine.run.member import Member
-    from cepheid.engine.run.rules import RuleVersion
     from cepheid.spark.tasks.store import Store
     from cepheid.spark.tasks.unit import Unit
 
@@ -47,9 +44,6 @@ RULES_PAGE = 0
 
 BEGINNING = 1
 """The least time of an event (microseconds) where Spark's watermark is 0, as it is before the first event: nothing is known, and no rule is late."""
-
-MATCHES_AT_ONCE = 1 << 15
-"""Matches that become rows together, at least, where there are as many."""
 
 PREFIX = "rules/"
 """What the names of the sections begin with."""
@@ -84,34 +78,13 @@ class RuleStates:
         return functools.partial(self._rows, self.recognizer.passing(now))
 
     def _rows(self, opened: AbstractContextManager[Any], allowance: Allowance | None) -> Iterator[tuple[pa.Table, Array]]:
-        """The rows of the matches that this decides, and when each was; to be read to the end.
-
-        Each change of a rule cuts the events, and the matches of all rules with them: those of each rule go together again, as far as these are few.
-        """
-        held: list[RuleMatches] = []
-        queries: dict[RuleVersion, Compiled] = {}
-        count = 0
-        with opened as found:
-            for piece in found.pieces(allowance):
-                held.append(piece)
-                having = piece.having
-                count += sum(having.values())
-                queries |= {version: self.recognizer.query_of(version) for version in having}
-                if count >= MATCHES_AT_ONCE:
-                    yield from self._tables(held, queries, allowance)
-                    held, count = [], 0
-            yield from self._tables(held, queries, allowance)
-
-    def _tables(
-        self, held: Sequence[RuleMatches], queries: Mapping[RuleVersion, Compiled], allowance: Allowance | None
-    ) -> Iterator[tuple[pa.Table, Array]]:
-        """The rows of matches, version by version; queries: of the versions that have some."""
+        """The rows of the matches that this decides, and when each was; to be read to the end."""
         schema = table_schema(*self.recognizer.source, self._keys)
-        for version, matches in RuleMatches.joined(self.recognizer.source, held).found.items():
-            query, rows = queries[version], table_of([(*version, matches)], schema, self._keys)
-            if allowance is not None:
-                allowance.used += rows.nbytes
-            yield rows, decided_at(query.absences, steps(rows["start_time"]), steps(rows["end_time"])) + query.settled
+        with opened as found:
+            for rows, query in found.tables(schema, self._keys, allowance):
+                if allowance is not None:
+                    allowance.used += rows.nbytes
+                yield rows, decided_at(query.absences, steps(rows["start_time"]), steps(rows["end_time"])) + query.settled
 
     def change(self, rows: pa.Table) -> pa.Table:
         """Take rows of rules; a row of the output for each that is refused."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.engine.output.rule_table import table_schema
-from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.batches import END
 from cepheid.engine.run.rules import RuleQuery, RulesRecognizer
 from cepheid.rules import RuleCompiler, given_by
@@ -109,7 +108,8 @@ def run_rules(
             columns = [batch.column(column) for _, column in own.payload]
             yield pa.table(columns, names=[name for name, _ in own.payload])
 
-    # Rows go out piece by piece, so each piece has an allowance of its own.
-    for found in given_by(recognizer, pieces(), END if complete == FOREVER else complete, lambda: Allowance(None)):
-        table = found.to_arrow(keys=options["keys"])
-        yield from table.append_column("error", pa.nulls(table.num_rows, pa.string())).cast(schema).to_batches()
+    keys = options["keys"]
+    fits = table_schema(*recognizer.source, keys)
+    for found in given_by(recognizer, pieces(), END if complete == FOREVER else complete):
+        for table, _ in found.tables(fits, keys):
+            yield from table.append_column("error", pa.nulls(table.num_rows, pa.string())).cast(schema).to_batches()
