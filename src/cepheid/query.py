@@ -406,6 +406,7 @@ class Query:
         undecided: bool = False,
         late: bool = False,
         buckets: int | None = None,
+        hot_keys: bool = False,
         max_bytes: int | None = None,
         match_id: str | None = None,
     ) -> Recognition:
@@ -431,6 +432,7 @@ class Query:
             positions=positions,
             columns=columns,
             buckets=buckets,
+            hot_keys=hot_keys,
             late=late,
             until=until,
             undecided=undecided,

@@ -32,6 +32,7 @@ from cepheid.records import record
 from cepheid.schema import STREAM_COLUMN
 from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
 from cepheid.spark.error_rows import map_in_arrow
+from cepheid.spark.hot_keys import hot_slices, spread
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
 from cepheid.spark.source import arrow_schema, source_of
 from cepheid.spark.tasks.absences import UNTIL
@@ -107,6 +108,7 @@ class Plan:
         if self.compiled.consume is Consumption.ANY:
             raise _consumes_all("CONSUME BY ANY")
         self._check_definitions()
+        self._check_hot_keys()
         if self.options.columns is not None and self.compiled.layout.measures:
             what = "COUNT(*)" if self.compiled.plan.count else "measures"
             raise InputError(
@@ -152,6 +154,20 @@ class Plan:
                         'or null_keys="drop"; q.run(..) has null_keys="group" here, for events that fit on one machine',
                     ),
                 )
+
+    def _check_hot_keys(self) -> None:
+        """Raise NotSupportedError where events of one key cannot be spread, and somebody asks for it."""
+        if not self.options.hot_keys or self.tasks == 1:
+            return
+        if not self.compiled.keys:
+            raise NotSupportedError(
+                "hot_keys=True spreads the events of a key, and the query has no PARTITION BY", help="leave it out: time is cut without it"
+            )
+        if self._uncut is not None:
+            raise NotSupportedError(
+                f"hot_keys=True cuts the time of a key into slices, and {self._uncut}",
+                help="leave hot_keys= out: each key is in one task",
+            )
 
     def _check_names(self) -> None:
         if self.options.positions and INDEX in self.shown:
@@ -206,16 +222,19 @@ class Plan:
     @property
     def one_task(self) -> str | None:
         """Why one task reads all events; None where keys or slices of time spread them."""
-        if self.compiled.keys:
-            return None
+        return None if self.compiled.keys else self._uncut
+
+    @property
+    def _uncut(self) -> str | None:
+        """Why time is not cut into slices; None where it can be."""
         if self.compiled.layers:
             return "EVENT definitions make events of any length"
         return refusal(self.compiled, positions=self.options.positions, tasks=self.tasks)
 
     @property
     def sliced(self) -> bool:
-        """Whether slices of time stand in for keys."""
-        return not self.compiled.keys and self.one_task is None
+        """Whether slices of time stand in for keys, or cut those with many events."""
+        return self._uncut is None and (not self.compiled.keys or self.options.hot_keys)
 
     def drops_null(self, key: str) -> bool:
         """Whether events with a NULL in this key are left out; where the key comes from equalities of the query, they match nothing."""
@@ -506,15 +525,19 @@ class Plan:
     def distributed(self, frame: DataFrame) -> DataFrame:
         """Every key, or slice of time, in one task, its events in order."""
         keys, ties = list(self.key_names), self.tie_order
-        if self.sliced:
-            assert self.compiled.window is not None
-            if self.options.any_order:
-                frame = frame.withColumn(PLACE, F.monotonically_increasing_id())
-                ties.append(column_named(PLACE))
-            table = slices(kept([self]).select(self.time.alias(TIME)), self.compiled.window, self.tasks)
-            frame, keys = sliced(frame, table, self.tasks, exactly=self.options.buckets is not None), [SLICE]
+        if not self.sliced:
+            return self.by_key(frame).sortWithinPartitions(*map(column_named, [*keys, TIME]), *ties)
+        assert self.compiled.window is not None
+        if self.options.any_order:
+            frame = frame.withColumn(PLACE, F.monotonically_increasing_id())
+            ties.append(column_named(PLACE))
+        known = kept([self]).select(*(column.alias(name) for name, column in self.key_columns().items()), self.time.alias(TIME))
+        if keys:
+            frame = spread(frame, hot_slices(known, keys, self.compiled.window, self.tasks), keys, self.options.buckets)
         else:
-            frame = self.by_key(frame)
+            table = slices(known, self.compiled.window, self.tasks)
+            frame = sliced(frame, table, self.tasks, exactly=self.options.buckets is not None)
+        keys.append(SLICE)
         return frame.sortWithinPartitions(*map(column_named, [*keys, TIME]), *ties)
 
     def by_key(self, frame: DataFrame) -> DataFrame:
@@ -566,7 +589,9 @@ class Plan:
         """Which task reads what."""
         compiled = self.compiled
         if compiled.keys:
-            return f"one key in one task: PARTITION BY {keys_text(compiled)}"
+            where = f"one key in one task: PARTITION BY {keys_text(compiled)}"
+            hot = "a key with many events in several, by slices of time; which these are says a separate pass over a sample of the events"
+            return f"{where}; {hot}" if self.sliced else where
         if self.one_task is not None:
             return f"one task reads all events: the query has no PARTITION BY, and {self.one_task}"
         return (

@@ -33,6 +33,7 @@ class Options:
     positions: bool
     columns: tuple[str, ...] | None
     buckets: int | None
+    hot_keys: bool
     late: bool
     until: object
     undecided: bool

@@ -51,6 +51,7 @@ def on(
     undecided: bool = False,
     late: bool = False,
     buckets: int | None = None,
+    hot_keys: bool = False,
     max_bytes: int | None = None,
     match_id: str | None = None,
 ) -> Recognition:
@@ -86,10 +87,11 @@ def on(
     digits: the same for a match in batch and in a stream, after restarts, and from `Matches.to_arrow(match_id=..)`, so that who reads an output in
     which matches may be repeated can drop the repeats. It is made of the row: another choice of columns= makes other identities.
 
-    What it may take. buckets: the number of tasks of the shuffle (default: Spark's); on a stream the number of state values among which the keys are
-    distributed (default: 4 per shuffle partition). max_bytes: for streams: how many bytes the matches of one bucket of keys in one micro-batch may
-    take (default: 256 MiB, or a sixteenth of a worker's memory if that is less); more are a LimitError, after which the stream can continue from its
-    checkpoint with a larger limit.
+    What it may take. buckets: the number of tasks of the shuffle (default: Spark's); on a stream the number of state values among which the keys
+    are distributed (default: 4 per shuffle partition). hot_keys: for a DataFrame: also spread the events of one key over tasks, by slices of time,
+    where it has many; for this a sample of the events is read before, in a pass of its own. max_bytes: for streams: how many bytes the matches of
+    one bucket of keys in one micro-batch may take (default: 256 MiB, or a sixteenth of a worker's memory if that is less); more are a LimitError,
+    after which the stream can continue from its checkpoint with a larger limit.
 
     The output has the keys, `start_time`, `end_time`, and per variable of SELECT an array of structs, its events in order, or its measures; the same
     as ``q.run(..).to_arrow(events=True)``, with times and durations in microseconds. Raises InputError for unknown option values. The function raises
@@ -113,6 +115,7 @@ def on(
         positions=positions,
         columns=(columns,) if isinstance(columns, str) else None if columns is None else tuple(columns),
         buckets=buckets,
+        hot_keys=hot_keys,
         late=late,
         until=until,
         undecided=undecided,
@@ -137,6 +140,10 @@ def _check(options: Options) -> None:
         )
     if options.columns == ():
         raise InputError("columns= names no attribute", help="name at least one, or leave it out to have all")
+    if options.hot_keys and options.undecided:
+        raise InputError(
+            "hot_keys=True cuts the time of a key into slices, and undecided=True looks at the end of all", help="leave one of them out"
+        )
     if options.buckets is not None and not _is_number_of_tasks(options.buckets):
         raise InputError(f"buckets={options.buckets!r} is not a number of tasks", help="give an integer, 1 or more, or leave it out")
 
@@ -232,6 +239,11 @@ class Recognition:
             )
 
     def _stream(self, frame: DataFrame) -> StreamPlan:
+        if self.options.hot_keys:
+            raise InputError(
+                "hot_keys=True is for tables, and this DataFrame is a stream",
+                help="leave it out; the events of one key have one order, which a PARTITION BY with more keys splits",
+            )
         if not STREAMS:
             raise missing("a query over a stream", "4.0", "or recognize batches: df.transform(q.on(.., until=..)) on what is there so far")
         from cepheid.spark.stream import StreamPlan

@@ -196,11 +196,11 @@ def dealt(frame: DataFrame, tasks: int, number: Column) -> DataFrame:
     """The rows in so many tasks, a row in that of its number (an int, 0 or more) modulo `tasks`."""
     if hasattr(type(frame), "repartitionById"):
         return frame.repartitionById(tasks, number)
-    marks = F.array(*map(F.lit, _marks(tasks)))
-    return frame.repartition(tasks, F.get(marks, F.pmod(number, F.lit(tasks))))
+    known = F.array(*map(F.lit, marks(tasks)))
+    return frame.repartition(tasks, F.get(known, F.pmod(number, F.lit(tasks))))
 
 
-def _marks(tasks: int) -> list[int]:
+def marks(tasks: int) -> list[int]:
     """For each task the least int that Spark's hash sends there."""
     found: dict[int, int] = {}
     number = 0

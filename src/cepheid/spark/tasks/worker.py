@@ -73,7 +73,7 @@ class Task:
     driver's program; letters mean the same here and there. keys: input columns of the key, by position of PARTITION BY. payload: (attribute,
     input column), the events' attributes that the output needs. shown: what the events of the output have, in order. ties: input columns that
     order equal times, None: they are in any order; tie_names: the attributes that were asked for. index: whether positions are shown.
-    sliced: whether the events come in slices of time, of which each gives the matches that end in it (`slices`), in place of keys. option:
+    sliced: whether the events, of each key, come in slices of time, of which each gives the matches that end in it (`slices`). option:
     how one is given, for messages. values: for each program (`Compiled.programs`) the columns of the values that its guards read, where these travel.
     reads: (attribute, input column), what letters and values are made of here, see `Plan.read_behind`. match_id: the column of identities, if the
     output has one. name: of the query among several.
@@ -264,7 +264,7 @@ def aligned(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> Any:
 class TaskRun:
     """One task's pass over its sorted events.
 
-    partition: the columns in which the events of one partition agree (default: the slice, or the key).
+    partition: the columns in which the events of one partition agree (default: the key, and the slice).
     """
 
     def __init__(self, task: Task, compiled: Compiled, schema: pa.Schema, *, partition: tuple[str, ...] | None = None) -> None:
@@ -284,7 +284,7 @@ class TaskRun:
         self.view = task.view(compiled, schema)
         self.layout = self.view.layout
         self.repeats = Repeats()
-        self.incoming = Incoming(task, partition or ((SLICE,) if task.sliced else task.keys))
+        self.incoming = Incoming(task, partition or ((*task.keys, SLICE) if task.sliced else task.keys))
         self.kept = Kept(self.layout.events)
         self.base = 0
         self.having = Having(compiled, self.layout.time) if compiled.plan.having is not None else None
