@@ -589,9 +589,10 @@ class Plan:
         """Which task reads what."""
         compiled = self.compiled
         if compiled.keys:
-            where = f"one key in one task: PARTITION BY {keys_text(compiled)}"
-            hot = "a key with many events in several, by slices of time; which these are says a separate pass over a sample of the events"
-            return f"{where}; {hot}" if self.sliced else where
+            where = f"one key in one task: PARTITION BY {keys_text(compiled)}; a key with many events"
+            if self.sliced:
+                return f"{where} in several, by slices of time; which these are says a separate pass over a sample of the events"
+            return f"{where}, too" + (": hot_keys=True spreads it" if self._uncut is None else f", for {self._uncut}")
         if self.one_task is not None:
             return f"one task reads all events: the query has no PARTITION BY, and {self.one_task}"
         return (
