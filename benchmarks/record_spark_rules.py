@@ -116,8 +116,8 @@ def kill(folder: Path, kills: int, batches: int, chance: random.Random) -> int:
     name, inside = "killed", 0
 
     def count(of: str) -> int:
-        place = folder / f"{name}-checkpoint" / of
-        return sum(path.name.isdigit() for path in place.iterdir()) if place.exists() else 0
+        place = folder / f"{name}-checkpoint" / of  # Spark keeps the last ones only
+        return 1 + max((int(path.name) for path in place.iterdir() if path.name.isdigit()), default=-1) if place.exists() else 0
 
     for number in range(kills):
         process = started(folder, "changing", name)
