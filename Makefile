@@ -14,6 +14,7 @@
 #   make kills   kill the driver and the workers of a stream 25 times each, and count what is lost or doubled; keeps a record
 #   make cluster-test  a stream on a standalone cluster on this machine, whose executors, workers and driver are killed; keeps a record
 #   make kafka-test  from topic to topic with a Kafka broker whose jars Maven brings, on Spark 4.2: repeats, late events, idle partitions, Avro
+#   make delta-test  from a Delta table to Delta tables, whose jars Maven brings, on Spark 4.2: the sink, foreachBatch, MERGE; micro-batches that come again
 #   make bench   the benchmarks; their records are in benchmarks/record
 #   make bench-peers  Cepheid beside other engines, each in an environment of its own (set PYTHON313 for CORE's)
 #   make bench-paper  the experiments of the paper "Foundations of Complex Event Processing", and their plots
@@ -50,7 +51,7 @@ KERNEL_SOURCES := $(filter-out %/__init__.py %/_source_hash.py,$(wildcard src/ce
 INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
 
-.PHONY: help setup demo demo-stream test test-connect test-all test-spark-versions sanitize random kills cluster-test kafka-test check lint format types compiled setup-browser bench bench-peers bench-paper readme docs \
+.PHONY: help setup demo demo-stream test test-connect test-all test-spark-versions sanitize random kills cluster-test kafka-test delta-test check lint format types compiled setup-browser bench bench-peers bench-paper readme docs \
         requirements tables clean distclean
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -243,6 +244,16 @@ $(KAFKA)/.installed: tests/kafka/broker.xml tests/kafka/connector.xml
 
 kafka-test: compiled $(KAFKA)/.installed $(SPARK_VENV)-4.2/.installed
 	@CEPHEID_KAFKA=$(CURDIR)/$(KAFKA) $(SPARK_VENV)-4.2/bin/python -m pytest -W "ignore:unclosed:ResourceWarning" -W "ignore::DeprecationWarning" -W "ignore::FutureWarning" tests/kafka
+
+DELTA := out/delta
+$(DELTA)/.installed: tests/delta/delta.xml
+	@echo "setup: the jars of Delta Lake"
+	@mkdir -p $(@D) && cp $^ $(@D)
+	@mvn -q -f $(@D)/delta.xml dependency:copy-dependencies -DoutputDirectory=. $(WITH_SPARK)
+	@touch $@
+
+delta-test: compiled $(DELTA)/.installed $(SPARK_VENV)-4.2/.installed
+	@CEPHEID_DELTA=$(CURDIR)/$(DELTA) $(SPARK_VENV)-4.2/bin/python -m pytest -W "ignore:unclosed:ResourceWarning" -W "ignore::DeprecationWarning" -W "ignore::FutureWarning" tests/delta
 
 # An environment of its own too. GCC: its sanitizers' libraries must be there before Python's own; leaks are not looked for, Python keeps what it likes.
 $(SANITIZED)/.installed: requirements/dev.txt $(TOOLS)/.stamp pyproject.toml setup.py $(shell find src -name '*.py')

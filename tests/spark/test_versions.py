@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 import cepheid
 from cepheid.errors import NotSupportedError, SetupError
-from cepheid.spark import on, translated, versions
+from cepheid.spark import on, slices, translated, versions
 from cepheid.spark.translation import cepheid_error
 
 COUNT = 120
@@ -97,6 +97,15 @@ def alone(session, folder, events, expected):
         recognition = query.on(order="v")
         found = table_from(frame.transform(recognition), folder)
         assert rows(found.select(wanted.column_names).cast(wanted.schema)) == rows(wanted) != [], text
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds")
+    wanted = query.run(table_of(events[0])).to_arrow(events=True)
+    recognition = query.on(order="v", hot_keys=True, buckets=8)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(slices, "LEAST_EVENTS", 3)
+        patched.setattr(slices, "SAMPLED", 1.0)
+        assert "a key with many events in several" in recognition.explain(frame)
+        found = table_from(frame.transform(recognition), folder)
+    assert rows(found.select(wanted.column_names).cast(wanted.schema)) == rows(wanted) != []
     nulls = frame.union(frame.limit(1).withColumn("k", F.lit(None).cast("int")))
     recognition = on("SELECT * WHERE A AS x ; B AS y ; D PARTITION BY k WITHIN 10 seconds", order="v")
     assert not len(table_from(nulls.transform(recognition), folder))
