@@ -64,9 +64,10 @@ def cut(keys: Sequence[str], window: int, tasks: int, least: int, batches: Itera
     for row in hot[np.argsort(-counts[hot], kind="stable")].tolist():
         histogram = one_chunk(table[HISTOGRAM].slice(row, 1)).flatten()
         times, weights = plain(histogram.field("x")), histogram.field("y").to_numpy()
-        count, several = int(counts[row]), math.ceil(most * counts[row] / every)
+        count = int(counts[row])
+        several = min(math.ceil(most * count / every), count // least)  # as many as there are points for: then all are equal
         points = quantiles(raw(times).astype(np.int64), weights, BINS_PER_SLICE * several)
-        cuts = slices.cuts_of(points, count, window, least=max(least, count // several))
+        cuts = slices.cuts_of(points, count, window, least=count // several)
         if not len(cuts):
             continue
         made = slices.slice_table(cuts, window, times.type)
