@@ -12,7 +12,7 @@
 #   make sanitize        the random tests outside Spark with kernels built with the address and undefined-behaviour sanitizers; keeps a record, which ONLY=guards renews in part
 #   make random          65,000 random patterns that compare events, or with negation or THEN, in every way, against the definition; keeps a record, which ONLY=TIMED renews in part
 #   make kills   kill the driver and the workers of a stream 25 times each, and count what is lost or doubled; keeps a record
-#   make cluster-test  a stream on a standalone cluster on this machine, whose executors, workers and driver are killed; keeps a record
+#   make cluster-test  a stream on a standalone cluster on this machine, whose executors, workers and driver are killed, whose tasks run twice, and whose workers lack memory; keeps a record
 #   make kafka-test  from topic to topic with a Kafka broker whose jars Maven brings, on Spark 4.2: repeats, late events, idle partitions, Avro
 #   make delta-test  from a Delta table to Delta tables, whose jars Maven brings, on Spark 4.2: the sink, foreachBatch, MERGE; micro-batches that come again
 #   make bench   the benchmarks; their records are in benchmarks/record

@@ -1,11 +1,13 @@
 """A stream on a standalone cluster on this machine, submitted as users do, while executors, workers and the driver are killed.
 
-    python benchmarks/record_cluster.py --archive ENVIRONMENT [--kills N] [--lost N] [--restarts N] [--seed S]
+    python benchmarks/record_cluster.py --archive ENVIRONMENT [--kills N] [--lost N] [--restarts N] [--seed S] [--runs R ..]
 
 ENVIRONMENT: an archive of a virtual environment with Cepheid, as docs/spark.md makes it (`make cluster-test` makes one of the wheel). A master and
 two workers run on loopback; `spark-submit --archives` starts the stream of tests/spark/killed.py. Executors are killed while it runs, then workers
-with their executors for good (others take their places), then the driver. The record says what is lost and what came twice; the exit status says
-whether anything is.
+with their executors for good (others take their places), then the driver. In `plain` Spark's settings are its own. In `moving` there are a quarter
+as many kills, and Spark starts slow tasks twice, and takes executors away that have nothing to do. In `short` the Python workers have too little
+memory at first: the stream has to end with an error that says so, and to go on from its checkpoint when they have more. The record says what is lost
+and what came twice; the exit status says whether anything is.
 """
 
 from __future__ import annotations
@@ -30,12 +32,28 @@ import circumstances
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/spark"))
 import killed
 
+from cepheid.spark.translation import cepheid_error
+
 HOME = Path(pyspark.__file__).parent
 PORT, MEMORY = 17077, "900M"
 MASTER = f"spark://127.0.0.1:{PORT}"
 WORKERS = 2
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 DEPLOY = "org.apache.spark.deploy"
+MOVING = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "0ms",
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.minExecutors": "1",
+    "spark.dynamicAllocation.executorIdleTimeout": "2s",
+}
+"""Settings with which executors come and go, and tasks run twice."""
+SHORT = {"spark.executor.pyspark.memory": "200m"}
+"""Settings with which no Python worker can load what it needs."""
 
 
 class Cluster:
@@ -95,14 +113,18 @@ class Cluster:
 class Submitted(killed.Stream):
     """The stream of `killed`, whose driver `spark-submit` starts in a folder where the archive is unpacked."""
 
-    def __init__(self, folder: Path, archive: Path, chance: random.Random) -> None:
+    def __init__(self, folder: Path, archive: Path, chance: random.Random, settings: dict[str, str]) -> None:
         super().__init__(folder, chance, tuple(killed.QUERIES))
-        self.archive = archive
+        self.archive, self.settings = archive, settings
         (folder / "environment").mkdir()
         subprocess.run(["tar", "-xzf", archive, "-C", folder / "environment"], check=True)
 
     def start(self) -> None:
         """One more driver."""
+        self.submit(self.settings)
+
+    def submit(self, more: dict[str, str]) -> None:
+        """One more driver, with more settings."""
         python = {"PYSPARK_PYTHON": "./environment/bin/python", "PYSPARK_DRIVER_PYTHON": "./environment/bin/python"}
         environment = os.environ | python | {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", "CEPHEID_TEST_SUBMITTED": "1"}
         settings = {
@@ -112,6 +134,7 @@ class Submitted(killed.Stream):
             "spark.ui.enabled": "false",
             "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
             "spark.deploy.maxExecutorRetries": "-1",
+            **more,
         }
         options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
         command = [HOME / "bin/spark-submit", "--master", MASTER, "--archives", f"{self.archive}#environment", *options]
@@ -126,14 +149,14 @@ class Submitted(killed.Stream):
             )
 
 
-def run(archive: Path, kills: int, lost: int, restarts: int, seed: int) -> dict[str, Any]:
+def run(archive: Path, settings: dict[str, str], kills: int, lost: int, restarts: int, seed: int) -> dict[str, Any]:
     """Kill, and what is in the sink in the end."""
     chance = random.Random(seed)
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cluster = Cluster(folder)
-        stream = Submitted(folder, archive, chance)
+        stream = Submitted(folder, archive, chance, settings)
         try:
             stream.start()
             assert stream.wait(lambda: stream.batches("commits")), stream.log[-4000:]
@@ -159,6 +182,37 @@ def run(archive: Path, kills: int, lost: int, restarts: int, seed: int) -> dict[
     return figures | {"matches": matches, "lost": missing, "doubled": doubled, "seconds": round(time.perf_counter() - begin)}
 
 
+def short(archive: Path, seed: int) -> dict[str, Any]:
+    """Two starts with too little memory, before the first micro-batch and behind some, and what they say; and what is in the sink in the end."""
+    chance, said = random.Random(seed), []
+    begin = time.perf_counter()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        cluster = Cluster(folder)
+        stream = Submitted(folder, archive, chance, {})
+        try:
+            for _ in range(2):
+                stream.feed(next(stream.files))
+                before = len(stream.log) if (folder / "log").exists() else 0
+                stream.submit(SHORT)
+                stream.process.wait(killed.PATIENCE)
+                error = cepheid_error(RuntimeError(stream.log[before:]))
+                assert error is not None, stream.log[-4000:]
+                said.append(error.fact)
+                stream.start()
+                wanted = stream.batches("commits") + 2
+                assert stream.wait(lambda wanted=wanted: stream.batches("commits") >= wanted), stream.log[-4000:]
+                stream.kill()
+            stream.start()
+            stream.finish()
+        finally:
+            if stream.process.poll() is None:
+                stream.kill()
+            cluster.stop()
+        matches, missing, doubled = stream.differences()
+    return {"said": said, "matches": matches, "lost": missing, "doubled": doubled, "seconds": round(time.perf_counter() - begin)}
+
+
 def main() -> int:
     """Run, record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -167,10 +221,20 @@ def main() -> int:
     parser.add_argument("--lost", type=int, default=5)
     parser.add_argument("--restarts", type=int, default=5)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**32))
+    parser.add_argument("--runs", nargs="*", choices=("plain", "moving", "short"), default=("plain", "moving", "short"))
     options = parser.parse_args()
-    found = run(options.archive.resolve(), options.kills, options.lost, options.restarts, options.seed)
-    circumstances.write("cluster", {"workers": WORKERS, "seed": options.seed, **found})
-    return int(bool(found["lost"] or found["doubled"]))
+    archive, before = options.archive.resolve(), circumstances.circumstances()
+    kills, lost, restarts = options.kills, options.lost, options.restarts
+    runs = {
+        "plain": lambda: run(archive, {}, kills, lost, restarts, options.seed),
+        "moving": lambda: run(archive, MOVING, -(-kills // 4), -(-lost // 4), -(-restarts // 4), options.seed),
+        "short": lambda: short(archive, options.seed),
+    }
+    found = circumstances.kept("cluster", "runs")
+    for name in options.runs:
+        found[name] = {"commit": before["commit"], "changed": before["changed"], "seed": options.seed, **runs[name]()}
+        circumstances.write("cluster", {"workers": WORKERS, "runs": found}, before=before)
+    return int(any(found[name]["lost"] or found[name]["doubled"] for name in options.runs))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import pickle, sys
 class Missing:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] == "cepheid":
-            raise ModuleNotFoundError(f"No module named {name!r}")
+            raise RAISED
 
 sys.meta_path.insert(0, Missing())
 work = pickle.load(sys.stdin.buffer)
@@ -44,13 +44,30 @@ def test_work_arrives():
     assert [batch.to_pylist() for batch in work(iter([pa.record_batch([pa.array([1, 2])], ["x"])]))] == [[{"rows": 3}]]
 
 
-def test_a_worker_without_cepheid():
+@pytest.mark.parametrize(
+    ("raised", "fact", "way_out"),
+    [
+        ("ModuleNotFoundError('..')", f"the worker .* has no cepheid, and the driver has {cepheid.__version__}", "--archives"),
+        (
+            "ModuleNotFoundError('No module named pyarrow', name='pyarrow')",
+            "cannot load its cepheid: No module named pyarrow",
+            "--archives",
+        ),
+        (
+            "ImportError('libarrow.so:\\n failed to map segment')",
+            "cannot load its cepheid: ImportError libarrow.so: failed to map segment",
+            "spark.executor.pyspark.memory",
+        ),
+        ("MemoryError()", "cannot load its cepheid: MemoryError", "spark.executor.memoryOverhead"),
+    ],
+)
+def test_a_worker_that_has_no_cepheid_or_cannot_load_it(raised, fact, way_out):
     packed = cloudpickle.dumps(shipped(functools.partial(counted, 1)))
-    done = subprocess.run([sys.executable, "-c", WORKER], input=packed, capture_output=True, check=True)
-    with pytest.raises(SetupError, match=f"the worker .* has no cepheid, and the driver has {cepheid.__version__}") as raised, translated():
+    worker = WORKER.replace("RAISED", raised)
+    done = subprocess.run([sys.executable, "-c", worker], input=packed, capture_output=True, check=True)
+    with pytest.raises(SetupError, match=fact) as found, translated():
         raise RuntimeError(f"Job aborted: ..\n{done.stdout.decode()}\n\tat org.apache.spark")
-    assert len(raised.value.help) == 3
-    assert "--archives" in str(raised.value)
+    assert way_out in str(found.value)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +100,9 @@ def test_a_worker_with_another_cepheid(monkeypatch, module, name, there, fact):
             'java.io.IOException: Cannot run program "./environment/bin/python": error=2, No such file or directory',
             "Spark cannot start the Python",
         ),
+        ("Caused by: java.lang.OutOfMemoryError: Java heap space", "a JVM of Spark has used up its memory"),
+        ("Traceback ..\nnumpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 GiB", "a Python worker of Spark has used up"),
+        ("Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", "a Python worker of Spark was killed"),
     ],
 )
 def test_what_spark_itself_misses(said, fact):

@@ -12,7 +12,7 @@ from pyspark import cloudpickle
 
 from cepheid import kernel
 from cepheid.errors import SetupError
-from cepheid.spark.translation import text_of
+from cepheid.spark.translation import MEMORY, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,13 +37,14 @@ def shipped(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The same work as a function that travels as its code; on a worker that cannot do it, it raises what `translated` makes a SetupError.
 
-    That is a worker without Cepheid, with another version, or with an uncompiled one where the driver has a compiled one.
+    That is a worker without Cepheid, with another version, one that cannot load it, or with an uncompiled one where the driver has a compiled one.
     """
     from cepheid import __version__
 
     packed = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]  # Spark's copy has no types
     version, compiled, allowed = __version__, kernel.COMPILED, UNCOMPILED
     missing = text_of(SetupError(f"the worker {WORKER} has no cepheid, and the driver has {version}", help=HELP))
+    broken = text_of(SetupError(f"the worker {WORKER} cannot load its cepheid: {THERE}", help=(*HELP[:2], *MEMORY)))
     other = text_of(SetupError(f"the worker {WORKER} has cepheid {THERE}, and the driver has {version}", help=HELP))
     slow = SetupError(
         f"the worker {WORKER} has an uncompiled cepheid, 60 to 110 times slower, and the driver has a compiled one",
@@ -62,8 +63,10 @@ def shipped(
 
         try:
             from cepheid import __version__, kernel
-        except ImportError:
-            fail(missing)
+        except ModuleNotFoundError as error:
+            fail(missing if error.name in {None, "cepheid"} else broken, str(error))
+        except (ImportError, MemoryError) as error:  # as where a library does not fit into the memory that there is
+            fail(broken, " ".join(f"{type(error).__name__} {error}".split()))
         if __version__ != version:
             fail(other, __version__)
         if compiled and not kernel.COMPILED and os.environ.get(allowed) != "1":

@@ -85,6 +85,12 @@ def _of_spark(message: str) -> CepheidError | None:
     return None
 
 
+MEMORY = (
+    "give it more: spark.executor.memoryOverhead, and spark.executor.pyspark.memory where that is set; or fewer cores for each executor",
+    "or let a task have less at once: more tasks (spark.sql.shuffle.partitions, buckets=), and hot_keys=True for a key with many events",
+)
+"""What helps a Python worker that has too little memory."""
+
 SPARK_SAYS: tuple[tuple[tuple[str, ...], type[CepheidError], str, tuple[str, ...]], ...] = (
     (
         # It sorts by a column that a call's PARTITION BY adds.
@@ -112,6 +118,25 @@ SPARK_SAYS: tuple[tuple[tuple[str, ...], type[CepheidError], str, tuple[str, ...
             "if the machine is busy, try again: a stream goes on from its checkpoint",
             "else look at what the worker printed to the log: PYSPARK_PYTHON has to name a Python with pyspark and cepheid",
         ),
+    ),
+    (
+        ("java.lang.OutOfMemoryError",),
+        SetupError,
+        "a JVM of Spark has used up its memory",
+        ("give it more: spark.executor.memory, or spark.driver.memory where the driver collects", "or have more tasks, which are smaller"),
+    ),
+    (
+        # Of Python, NumPy or Arrow.
+        ("MemoryError",),
+        SetupError,
+        "a Python worker of Spark has used up the memory that it may have",
+        MEMORY,
+    ),
+    (
+        ("Python worker exited unexpectedly (crashed)",),
+        SetupError,
+        "a Python worker of Spark was killed, as systems and containers do where memory is used up",
+        (*MEMORY, "else look at what the worker printed to the log of its executor"),
     ),
     (
         ("incompatible Protobuf Gencode/Runtime versions",),
