@@ -50,7 +50,7 @@ def test_work_arrives():
         ("ModuleNotFoundError('..')", f"the worker .* has no cepheid, and the driver has {cepheid.__version__}", "--archives"),
         (
             "ModuleNotFoundError('No module named pyarrow', name='pyarrow')",
-            "cannot load its cepheid: No module named pyarrow",
+            "cannot load its cepheid: ModuleNotFoundError No module named pyarrow",
             "--archives",
         ),
         (

@@ -63,14 +63,19 @@ def shipped(
 
         try:
             from cepheid import __version__, kernel
-        except ModuleNotFoundError as error:
-            fail(missing if error.name in {None, "cepheid"} else broken, str(error))
-        except (ImportError, MemoryError) as error:  # as where a library does not fit into the memory that there is
-            fail(broken, " ".join(f"{type(error).__name__} {error}".split()))
-        if __version__ != version:
-            fail(other, __version__)
-        if compiled and not kernel.COMPILED and os.environ.get(allowed) != "1":
-            fail(uncompiled)
-        yield from pickle.loads(packed)(batches)  # noqa: S301 - ours, of this job
+
+            if __version__ != version:
+                fail(other, __version__)
+            if compiled and not kernel.COMPILED and os.environ.get(allowed) != "1":
+                fail(uncompiled)
+            arrived_work = pickle.loads(packed)  # noqa: S301 - ours, of this job
+        except (ImportError, MemoryError) as error:
+            if isinstance(error, ModuleNotFoundError) and error.name in {None, "cepheid"}:
+                fail(missing)
+            first: BaseException = error  # as of a library that does not fit into the memory that there is
+            while first.__context__ is not None:
+                first = first.__context__
+            fail(broken, " ".join(f"{type(first).__name__} {first}".split()))
+        yield from arrived_work(batches)
 
     return arrived

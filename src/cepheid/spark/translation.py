@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cepheid import errors
+from cepheid.engine.memory.process import CHOOSE
 from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupError, SnapshotError, Span
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ SPARK_SAYS: tuple[tuple[tuple[str, ...], type[CepheidError], str, tuple[str, ...
         ("MemoryError",),
         SetupError,
         "a Python worker of Spark has used up the memory that it may have",
-        MEMORY,
+        (*MEMORY, CHOOSE),
     ),
     (
         ("Python worker exited unexpectedly (crashed)",),
