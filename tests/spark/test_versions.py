@@ -318,7 +318,7 @@ def test_numbers_go_to_the_tasks_that_spark_sends_them_to(spark):
     """Where Spark has no `repartitionById`: by its hash, computed here."""
     for row in spark.range(-5, 40).select(F.col("id").cast("int").alias("number")).withColumn("hash", F.hash("number")).collect():
         assert versions._hash(row.number) == row.hash
-    marks = versions._marks(7)
+    marks = versions.marks(7)
     assert [versions._hash(mark) % 7 for mark in marks] == list(range(7))
 
 
