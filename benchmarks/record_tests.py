@@ -24,9 +24,11 @@ from xml.etree import ElementTree as ET
 import circumstances
 
 ROOT = Path(__file__).parent.parent
-GUARDED = [f"tests/engine/{path.name}" for path in sorted((ROOT / "tests/engine").glob("test_guarded*.py"))]
+FILES = [f"tests/engine/{path.name}" for path in sorted((ROOT / "tests/engine").glob("test_*.py"))]
+GUARDED = [path for path in FILES if path.startswith("tests/engine/test_guarded")]
+OTHERS = [path for path in FILES if path not in GUARDED]
 APART = ("tests/spark", "tests/automata", "tests/properties", "tests/engine")
-ENGINE = {"guards": GUARDED, "engine": ["tests/engine", *(f"--ignore={path}" for path in GUARDED)]}
+ENGINE = {"guards": GUARDED, **{f"engine-{number}": OTHERS[number - 1 :: 4] for number in (1, 2, 3, 4)}}
 PARTS = {
     "tests": {
         "spark": ["tests/spark"],
