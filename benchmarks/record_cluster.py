@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import os
 import random
+import re
 import secrets
 import signal
 import subprocess
@@ -31,8 +32,6 @@ import circumstances
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/spark"))
 import killed
-
-from cepheid.spark.translation import cepheid_error
 
 HOME = Path(pyspark.__file__).parent
 PORT, MEMORY = 17077, "900M"
@@ -196,9 +195,9 @@ def short(archive: Path, seed: int) -> dict[str, Any]:
                 before = len(stream.log) if (folder / "log").exists() else 0
                 stream.submit(SHORT)
                 stream.process.wait(killed.PATIENCE)
-                error = cepheid_error(RuntimeError(stream.log[before:]))
-                assert error is not None, stream.log[-4000:]
-                said.append(error.fact)
+                told = re.findall(r"cepheid\.errors\.SetupError: error: (.*)", stream.log[before:])
+                assert told, stream.log[-20_000:]
+                said.append(told[-1])
                 stream.start()
                 wanted = stream.batches("commits") + 2
                 assert stream.wait(lambda wanted=wanted: stream.batches("commits") >= wanted), stream.log[-4000:]

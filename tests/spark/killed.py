@@ -83,7 +83,7 @@ def drive(folder: Path) -> None:
     """Run the stream over the files of a folder, from its checkpoint on, until `whole` says that there are no more, and all are read; then `done`."""
     from pyspark.sql import SparkSession
 
-    from cepheid.spark import local_session, on
+    from cepheid.spark import local_session, on, translated
     from cepheid.spark.tasks import unit
 
     unit.FORCED = int(os.environ["CEPHEID_TEST_PAGES"]) if "CEPHEID_TEST_PAGES" in os.environ else None
@@ -104,7 +104,8 @@ def drive(folder: Path) -> None:
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(processingTime="0 seconds").start()
     while query.isActive and not (folder / "whole").exists():
         time.sleep(0.05)
-    query.processAllAvailable()
+    with translated():
+        query.processAllAvailable()
     query.stop()
     (folder / "done").touch()
     spark.stop()
