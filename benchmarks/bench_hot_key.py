@@ -16,14 +16,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 
 import cepheid
 import circumstances
-from bench_spark_batch import seconds
+from bench_spark_batch import seconds, write_events
 from cepheid.spark import local_session
 from cepheid.spark.batch import Plan
 
@@ -35,16 +32,6 @@ BAR = 1.3
 KEYS, SHARE, TASKS = 50_000, 0.5, 200
 QUERY = "SELECT * WHERE A AS x ; B AS y ; C AS z FILTER z[v > 0.999] PARTITION BY k WITHIN 1 minute"
 """Few matches with a hot key and without: what is measured is reading."""
-
-
-def write_events(path: Path, rows: int, share: float) -> None:
-    """The events; share: of the one key."""
-    rng = np.random.default_rng(7)
-    types = pa.DictionaryArray.from_arrays(pa.array(rng.integers(0, 5, rows), pa.int32()), pa.array(list("ABCDE")))
-    times = pa.array(np.arange(rows) * 1_000_000, pa.timestamp("us", "UTC"))
-    keys = np.where(rng.random(rows) < share, 0, rng.integers(0, KEYS, rows))
-    table = pa.table({"ts": times, "type": types.dictionary_decode(), "k": keys, "v": rng.random(rows)})
-    pq.write_table(table, path, row_group_size=500_000)
 
 
 def largest(events: DataFrame, *, hot_keys: bool) -> dict[str, int]:
@@ -67,7 +54,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         events = {}
         for name, share in (("even", 0.0), ("hot", SHARE)):
-            write_events(Path(folder) / f"{name}.parquet", options.rows, share)
+            write_events(Path(folder) / f"{name}.parquet", options.rows, KEYS, share=share)
             events[name] = spark.read.parquet(str(Path(folder) / f"{name}.parquet"))
         cases = {"even": ("even", False), "hot": ("hot", False), "sliced": ("hot", True), "even_sliced": ("even", True)}
         frames = {case: events[name].transform(query.on(hot_keys=asked)) for case, (name, asked) in cases.items()}

@@ -44,12 +44,14 @@ WINDOWED = "SELECT COUNT(*) WHERE A ; B ; C WITHIN 1 minute"
 """Without keys: three of five events can matter, so that a window holds some 36."""
 
 
-def write_events(path: Path, rows: int, keys: int) -> None:
-    """Uniform events of five types: one second after the other, each of a random key."""
+def write_events(path: Path, rows: int, keys: int, *, share: float = 0.0) -> None:
+    """Uniform events of five types: one second after the other, each of a random key; share: of those that have the key 0 instead."""
     rng = np.random.default_rng(7)
     types = pa.DictionaryArray.from_arrays(pa.array(rng.integers(0, 5, rows), pa.int32()), pa.array(list("ABCDE")))
     times = pa.array(np.arange(rows) * 1_000_000, pa.timestamp("us", "UTC"))
     table = pa.table({"ts": times, "type": types.dictionary_decode(), "k": rng.integers(0, keys, rows), "v": rng.random(rows)})
+    if share:
+        table = table.set_column(2, "k", pa.array(np.where(rng.random(rows) < share, 0, table["k"].to_numpy())))
     pq.write_table(table, path, row_group_size=500_000)
 
 

@@ -12,7 +12,7 @@ import pytest
 from enough import Enough
 from pyspark.sql import functions as F
 from test_slices import FRAGMENTS as UNKEYED
-from test_slices import MOST_MATCHES, frame_of, joined, random_cuts
+from test_slices import frame_of, joined, random_case, random_cuts
 from test_worker import cut, prepared, rows, task_of
 
 import cepheid
@@ -20,26 +20,8 @@ from cepheid.spark import hot_keys, slices, translated
 from cepheid.spark.batch import Plan
 from cepheid.spark.tasks import worker
 from cepheid.spark.versions import marks
-from cepheid.testing.differential import fits, matches_up_to
-from cepheid.testing.generators import SCHEMA, random_query, random_stream, table
 
 FRAGMENTS = {name: dataclasses.replace(fragment, partition=1.0) for name, fragment in UNKEYED.items()}
-
-
-def random_case(seed, name):
-    source = random.Random(f"{seed} {name}")
-    while True:
-        query = cepheid.query(random_query(source, fragment=FRAGMENTS[name]))
-        if not fits(query, SCHEMA):
-            continue
-        events = table(random_stream(source, most=14 if "chosen" in name else 40))
-        events = events.append_column("row", pa.array(range(len(events)), pa.int64()))
-        compiled, task = task_of(query, events.schema)
-        if not compiled.keys or slices.refusal(compiled, positions=False, tasks=2) is not None:
-            continue
-        expected = matches_up_to(MOST_MATCHES, query, events)
-        if expected is not None:
-            return source, query, events, compiled, task | {"sliced": True}, expected
 
 
 def cut_by_keys(source, whole, compiled):
@@ -63,10 +45,12 @@ def cut_by_keys(source, whole, compiled):
 def test_random_queries_whose_keys_are_cut_anywhere(name, cases, seed):
     enough = Enough(cases // 6, matched=5, several=5)
     for number in enough:
-        source, query, events, compiled, task, expected = random_case(seed * 10_000 + number, name)
+        source, query, events, compiled, task, expected = random_case(
+            seed * 10_000 + number, name, fragments=FRAGMENTS, task_of=task_of, keyed=True
+        )
         whole, several = cut_by_keys(source, prepared(compiled, events), compiled)
         schema = expected.to_arrow(events=True).schema
-        found = [] if whole is None else list(worker.run_task(task, iter(cut(whole, source))))
+        found = [] if whole is None else list(worker.run_task(task | {"sliced": True}, iter(cut(whole, source))))
         case = (query.text, events.to_pylist())
         assert rows([pa.Table.from_batches(found, schema=schema)]) == rows([expected.to_arrow(events=True)]), case
         enough.seen["matched"] += len(expected) > 0

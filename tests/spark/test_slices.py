@@ -104,18 +104,18 @@ def random_cuts(source, times, window):
     return slices.cuts_of(points, len(times), window, least=1)
 
 
-def random_case(seed, name):
+def random_case(seed, name, *, fragments=FRAGMENTS, task_of=task_of, keyed=False):
     source = random.Random(f"{seed} {name}")
     while True:
-        query = cepheid.query(random_query(source, fragment=FRAGMENTS[name]))
+        query = cepheid.query(random_query(source, fragment=fragments[name]))
         if not fits(query, SCHEMA):
             continue
         events = table(random_stream(source, most=14 if "chosen" in name else 40))
         events = events.append_column("row", pa.array(range(len(events)), pa.int64()))
         compiled, task = task_of(query, events.schema)
-        if FRAGMENTS[name].spans and not compiled.positional:
+        if fragments[name].spans and not compiled.positional:
             continue
-        if compiled.keys or slices.refusal(compiled, positions=False, tasks=2) is not None:
+        if bool(compiled.keys) != keyed or slices.refusal(compiled, positions=False, tasks=2) is not None:
             continue
         expected = matches_up_to(MOST_MATCHES, query, events)
         if expected is not None:
