@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import itertools
 import random
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +15,12 @@ import pytest
 from enough import Enough, Kept
 
 import cepheid
-from cepheid.engine.evaluations.absences.absence import ALWAYS, Ends, undecided, vetoed
+from cepheid.engine.evaluations.absences import absence
+from cepheid.engine.evaluations.absences.absence import ALWAYS, Ends, undecided, vetoed, vetoed_events
 from cepheid.engine.evaluations.guards.guarded_choice_run import GuardedChoiceRun
 from cepheid.engine.input import payload
 from cepheid.engine.input.order import NEVER
-from cepheid.engine.input.partitions import Partitions
+from cepheid.engine.input.partitions import Arrived, Partitions
 from cepheid.engine.memory import container as state
 from cepheid.engine.output.matches import concatenate
 from cepheid.engine.run.allowance import Allowance
@@ -116,6 +118,84 @@ def test_vetoes_are_those_of_the_definition(cases: int, seed: int) -> None:
         expected = [any(o == owner and s > p and f - e <= duration for o, s, f in completed) for owner, p, e in triggers]
         assert vetoed(ends(triggers), ends(completed), duration).tolist() == expected
         drawn.seen["seen"] += any(expected)
+
+
+def test_vetoed_events_are_those_of_the_definition(cases: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is read of some partitions, from any position on; matches of n lie before, in and behind it."""
+    rng = random.Random(seed)
+    drawn = Enough(cases, seen=10)
+    query = cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 1")
+    (forbidden,) = query.compiled(query.schema(pa.schema({"type": pa.string(), "ts": pa.int64()}))).absences
+    for _ in drawn:
+        monkeypatch.setattr(absence, "SPARSE", rng.choice([0, 1, 100]))
+        base, far = rng.choice([NEVER, 0, ALWAYS - 9]), rng.choice([1, 10**9])
+        partitions = rng.choice([[0], rng.sample(range(4), rng.randint(0, 4))])
+        read = [(owner, rng.choice([0, 7]), sorted(rng.randint(0, 9) for _ in range(rng.randint(1, 9)))) for owner in partitions]
+        lines = [(owner, first + place, base + time) for owner, first, times in read for place, time in enumerate(times)]
+        rows = list(range(len(lines) + 2))  # some rows of a batch are in no partition
+        rng.shuffle(rows)
+        order = None if partitions == [0] and rng.random() < 0.5 else np.array(rows[: len(lines)], np.int64)
+        count = len(lines) if order is None else len(rows)
+        times = np.full(count, base, np.int64)
+        times[slice(None) if order is None else order] = [time for _, _, time in lines]
+        cuts = np.array([0, *itertools.accumulate(len(times) for _, _, times in read)][: len(read)], np.int64)
+        firsts = np.array([first for _, first, _ in read], np.int64)
+        arrived = Arrived(order, cuts, np.array([far * owner for owner in partitions], np.int64), firsts - cuts, count)
+        found = [
+            [(rng.randint(0, 3) * far, rng.randint(-1, 20), base + rng.randint(0, 9)) for _ in range(rng.choice([0, 1, 9]))]
+            for _ in range(2)
+        ]
+        absences = [
+            dataclasses.replace(forbidden, duration=rng.choice([0, 1, 5, 1 << 62]), from_start=rng.random() < 0.2) for _ in range(2)
+        ]
+        expected: np.ndarray[Any, Any] = np.zeros(count, np.bool_)
+        expected[slice(None) if order is None else order] = [
+            any(
+                o == owner * far and s > position and f - time <= each.duration
+                for each, own in zip(absences, found, strict=True)
+                if not each.from_start
+                for o, s, f in own
+            )
+            for owner, position, time in lines
+        ]
+        assert vetoed_events(arrived, times, [ends(own) for own in found], absences).tolist() == expected.tolist()
+        drawn.seen["seen"] += bool(expected.any())
+
+
+MANY_MATCHES = (
+    "SELECT * WHERE (A AS x)+ ; B {}",
+    "SELECT * WHERE (A AS x)+ ; B {} CONSUME BY ANY",
+    "SELECT * WHERE (A AS x)+ ; B {} HAVING COUNT(x) > 2",
+    "SELECT COUNT(*) WHERE (A AS x)+ ; B {} HAVING COUNT(x) > 2",
+    "SELECT COUNT(*) WHERE (A AS x)+ ; B {}",
+    "SELECT NXT * WHERE (A AS x OR A AS y)+ ; B {}",
+    "SELECT LAST * WHERE (A AS x OR A AS y)+ ; B {} CONSUME BY PARTITION",
+    "SELECT MAX * WHERE (A AS x OR A AS y)+ ; B {}",
+    "SELECT MAX * WHERE (A AS x OR A AS y)+ ; B {} WITHIN 70 EVENTS",
+    "SELECT NXT * WHERE ANY ; (A AS x OR A AS y)+ ; B {} WITHIN 70 EVENTS",
+    "SELECT * WHERE A AS a ; (A AS x)+ ; B AS b {} FILTER a.k = b.k",
+    "SELECT COUNT(*) WHERE A AS a ; (A AS x)+ ; B AS b {} FILTER a.k = b.k",
+    "SELECT MAX * WHERE A AS a ; (A AS x OR A AS y)+ ; B AS b {} FILTER a.k = b.k",
+)
+
+
+@pytest.mark.parametrize("text", MANY_MATCHES)
+def test_what_is_vetoed_is_not_made(text: str) -> None:
+    """Each B has at least 2^60 matches, and all are vetoed: no method lists them, and no limit is met."""
+    query = cepheid.query(text.format("NOT FOLLOWED BY C FOR 5"))
+    kinds = ["A"] * 61 + ["B", "B", "C", "D"]
+    events = pa.table({"type": kinds, "k": [1] * len(kinds), "ts": [0] * 63 + [5, 9]})
+    assert len(query.run(events, max_bytes=1 << 16)) == 0
+    recognizer = query.recognizer(events.schema, max_bytes=1 << 16)
+    assert len(recognizer.push(events.slice(0, 63))) == 0
+    assert len(recognizer.push(events.slice(63))) + len(recognizer.flush()) == 0
+
+
+def test_many_matches_that_nothing_vetoes_meet_the_limit() -> None:
+    events = pa.table({"type": ["A"] * 61 + ["B", "C"], "k": [1] * 63, "ts": [0] * 62 + [9]})
+    for text in (text for text in MANY_MATCHES if "COUNT(*)" not in text):
+        with pytest.raises(LimitError):
+            cepheid.query(text.format("NOT FOLLOWED BY C FOR 5")).run(events, max_bytes=1 << 16)
 
 
 def test_deadlines_at_the_ends_of_time() -> None:

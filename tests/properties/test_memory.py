@@ -159,8 +159,7 @@ def test_what_is_given_back_is_not_missed(monkeypatch: pytest.MonkeyPatch, group
         query = cepheid.query(
             generators.random_query(rng, fragment=dataclasses.replace(FRAGMENTS[group], windows=("time", "events"), limit=0.0))
         )
-        # The match graph makes the matches that n vetoes before it leaves them out, and no limit ends that: 2^56 of one event are too many.
-        events = stream(rng, 120, dense=16 if group == "absence" else 60)
+        events = stream(rng, 120, dense=60)
         recognizer = query.recognizer(events.schema, max_bytes=MANY)
         with contextlib.suppress(LimitError):  # of dense events as many matches as they have subsets, or a tracker of too many states
             found = [match for start in range(0, 120, 8) for match in recognizer.push(events.slice(start, 8))]

@@ -476,6 +476,7 @@ def run(
     times: cython.const[cython.longlong][::1],
     cuts: cython.const[cython.longlong][::1],
     slots: cython.const[cython.int][::1],
+    vetoed: cython.const[cython.uchar][::1],
     positions: cython.const[cython.longlong][::1],
     lut: cython.int[::1],
     marked_of: cython.int[::1],
@@ -495,7 +496,8 @@ def run(
     """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
 
     IN: letters (index into lut), times (non-decreasing in a segment), cuts (row where each segment starts), slots (place in `offsets` of the
-    block that holds the segment's partition, or -1: block 0, begun anew), positions (of the rows, for replay only).
+    block that holds the segment's partition, or -1: block 0, begun anew), vetoed (of which rows no matches are given; empty: of none), positions
+    (of the rows, for replay only).
     TABLES: as in the match kernel: lut, marked_of, unmarked_of, known, stirs, moves.
     STATE: offsets (where each block starts), pool, limbs; work is for `width` rows, one number and `width` words.
     OUT: per trigger out_positions, out_segments and 2 * size limbs in out_counts; marked[row] = 1 where one was.
@@ -708,10 +710,11 @@ def run(
             if ends != 0 and replay == 0:
                 o = buffered * 2 * size
                 if count_ends(S, marked_of, moves, pool, limbs, work, out_counts, o, alive, matrix, e, live, plain, c) != 0:
-                    out_positions[buffered] = p
-                    out_segments[buffered] = segment
-                    marked[i] = 1
-                    buffered += 1
+                    if vetoed.shape[0] == 0 or vetoed[i] == 0:
+                        out_positions[buffered] = p
+                        out_segments[buffered] = segment
+                        marked[i] = 1
+                        buffered += 1
                     triggers += 1
                     if consume != 0:
                         low = p + 1

@@ -219,6 +219,7 @@ def run(
     times: cython.const[cython.longlong][::1],
     cuts: cython.const[cython.longlong][::1],
     rows: cython.const[cython.int][::1],
+    vetoed: cython.const[cython.uchar][::1],
     lut: cython.const[cython.int][::1],
     letter_of: cython.const[cython.longlong][::1],
     words: cython.longlong[::1],
@@ -246,7 +247,8 @@ def run(
 ):
     """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
 
-    IN: letters (index into lut), times, cuts, rows (of each segment's block, 0: the workplace, reset first).
+    IN: letters (index into lut), times, cuts, rows (of each segment's block, 0: the workplace, reset first), vetoed (of which rows no matches are
+    given; empty: of none).
     TABLES: lut (letter -> code, -1 unknown), letter_of[code]; sources[code] (states, as bits, that a move leaves on it); moves (stride 3: source,
     target or -1 if final, ring), those of a code from first_of[code] to first_of[code + 1]; into (stride 2: ring, source), those of a target
     from into_first[target] on. BLOCKS: words, offsets, template, sizes, pool, widths (see `cepheid.engine.memory.blocks.Blocks`).
@@ -409,7 +411,7 @@ def run(
                 continue
             # ------------------------------------------------------------------------------------------------ walk back
             if accepting != 0:
-                if limit != 0:
+                if limit != 0 and (vetoed.shape[0] == 0 or vetoed[i] == 0):
                     if supports == support_room:
                         rc = EXIT_OUTPUT
                         break

@@ -685,6 +685,7 @@ def run(
     times: cython.const[cython.longlong][::1],
     cuts: cython.const[cython.longlong][::1],
     slots: cython.const[cython.int][::1],
+    vetoed: cython.const[cython.uchar][::1],
     lut: cython.int[::1],
     marked_of: cython.int[::1],
     unmarked_of: cython.int[::1],
@@ -719,7 +720,8 @@ def run(
     """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
 
     IN: letters (index into lut), times (non-decreasing in a segment), cuts (row where each segment starts), slots (row of `records`
-    that holds the segment's partition, or -1: nothing is kept after the segment, record 0 is its workplace).
+    that holds the segment's partition, or -1: nothing is kept after the segment, record 0 is its workplace), vetoed (of which rows no matches
+    are given; empty: of none).
     TABLES: lut (letter -> code, -1 unknown), marked_of[macro * codes + code] (first of a chain in `moves`, -1 none, -2 unknown),
     unmarked_of (macro state, -1 none), known[code] and stirs[code] (macro states as bits: transition known; does more than stay as it is),
     moves (stride 4: target or -1 if nothing leaves it, label, next of the chain or -1, 1 if the target is final).
@@ -1215,7 +1217,7 @@ def run(
                     sh = st
                     if consume == 2:
                         epoch += 1
-                if limit != 0:
+                if limit != 0 and (vetoed.shape[0] == 0 or vetoed[i] == 0):
                     enumerating = 1
                     continue
                 if consume != 0:

@@ -585,6 +585,7 @@ def run(
     times: cython.const[cython.longlong][::1],
     cuts: cython.const[cython.longlong][::1],
     numbers: cython.const[cython.int][::1],
+    vetoed: cython.const[cython.uchar][::1],
     lut: cython.int[::1],
     letter_of: cython.longlong[::1],
     words: cython.longlong[::1],
@@ -619,7 +620,8 @@ def run(
     """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
 
     IN: letters (index into lut), times (non-decreasing in a segment), cuts (row where each segment starts), numbers (of the block that
-    holds the segment's partition; 0: nothing is kept after the segment, block 0 is its workplace).
+    holds the segment's partition; 0: nothing is kept after the segment, block 0 is its workplace), vetoed (of which rows no matches are given;
+    empty: of none).
     TABLES: lut (letter -> code, -1 unknown), letter_of[code], template (a new block), and those of
     `evaluations.choosing.domination.DominationTable`.
     STATE: words, offsets (where each block starts).
@@ -1006,7 +1008,7 @@ def run(
             S[S_END] = 0
             S[S_STARTS] = 0
             S[S_STACK] = 0
-            if limit != 0:
+            if limit != 0 and (vetoed.shape[0] == 0 or vetoed[i] == 0):
                 enumerating = NEXT_END
                 S[S_ENUMERATING] = NEXT_END
             else:

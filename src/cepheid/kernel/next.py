@@ -249,6 +249,7 @@ def run(
     times: cython.const[cython.longlong][::1],
     cuts: cython.const[cython.longlong][::1],
     numbers: cython.const[cython.int][::1],
+    vetoed: cython.const[cython.uchar][::1],
     lut: cython.int[::1],
     letter_of: cython.longlong[::1],
     blocks: cython.longlong[::1],
@@ -272,7 +273,8 @@ def run(
     """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
 
     IN: letters (index into lut), times (non-decreasing in a segment), cuts (row where each segment starts), numbers (of the block that
-    holds the segment's partition; 0: nothing is kept after the segment, block 0 is its workplace).
+    holds the segment's partition; 0: nothing is kept after the segment, block 0 is its workplace), vetoed (of which rows no matches are given;
+    empty: of none).
     TABLES: lut (letter -> code, -1 unknown), letter_of, template (a new block), place_of (code -> place of its record in `actions`, 0 if it does
     nothing), actions (see ACTION), move_start (by state, place in `moves`), moves (of the transitions that are not final; stride 3: word of
     the ring's line in the directory, word of its hint, target).
@@ -426,7 +428,7 @@ def run(
                 if blocks[b + actions[t + k]] >= low:
                     live = 1
             if live != 0:
-                if limit != 0:
+                if limit != 0 and (vetoed.shape[0] == 0 or vetoed[i] == 0):
                     if nm == match_room:
                         rc = EXIT_OUTPUT
                         break

@@ -347,6 +347,7 @@ def run(
     times: cython.const[cython.longlong][::1],
     cuts: cython.const[cython.longlong][::1],
     rows: cython.const[cython.int][::1],
+    vetoed: cython.const[cython.uchar][::1],
     lut: cython.const[cython.int][::1],
     words: cython.longlong[::1],
     offsets: cython.const[cython.longlong][::1],
@@ -365,7 +366,8 @@ def run(
 ):
     """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
 
-    IN: letters (index into lut), times, cuts, rows (of each segment's block, 0: the workplace, reset first).
+    IN: letters (index into lut), times, cuts, rows (of each segment's block, 0: the workplace, reset first), vetoed (of which rows no matches are
+    given; empty: of none).
     TABLES: lut (letter -> code, -1 unknown), leaves_of[code] (as bits); nodes (NODE_WIDTH numbers each, bottom-up), initial (the entry of ring 0
     of a new partition). BLOCKS: words, offsets, template, widths of entries (see `cepheid.engine.memory.blocks.Blocks`).
     SCRATCH: scratch (an instance per node), current (per node). OUT: out_*; marked[row] = 1 where a match may show the event.
@@ -464,7 +466,7 @@ def run(
             found = detect(words, nodes, widths, scratch, current, b, directory, state, leaves_of[c], p, times[i])
             if found >= 0 and scratch[found + I_START] >= words[b + B_LOW]:
                 S[S_TRIGGERS] += 1
-                if limit != 0:
+                if limit != 0 and (vetoed.shape[0] == 0 or vetoed[i] == 0):
                     marks = written(out_positions, out_leaves, marks, scratch, found)
                     out_segments[matches] = segment
                     matches += 1

@@ -440,10 +440,11 @@ class KernelEvaluation(Keeping, KernelLoop):
         self.store.open(np.maximum(rows, 0))
         self.marked = np.zeros(len(events), np.uint8)
         letters = self._begin(events)
+        vetoed = np.zeros(0, np.uint8) if events.vetoed is None else events.vetoed.view(np.uint8)
         self._set("row", 0)
         self._reading = True
         try:
-            yield from self._read(letters, events.times, events.cuts, rows, *more, continued=events.continued)
+            yield from self._read(letters, events.times, events.cuts, rows, vetoed, *more, continued=events.continued)
             yield from self._taken()
         finally:
             self._reading = False

@@ -30,9 +30,8 @@ class Events:
     segments start, cuts[0] == 0 (default: one segment). slots: int32, for each segment the slot (>= 0) that keeps its partition between segments and
     batches, or -1 (the default): the partition ends with the segment. continued: the first segment goes on with the partition of the last segment of
     the batch before; both have slot -1. values: what guards read of the events (`automata.registers.values`); None without guards, and while they
-    stand behind the letters (`Valued` takes them apart). vetoed: bool, of which events the matches are left out, None: not known; what costs much to
-    make need not be made for them, see `Method.heeds_vetoes`. worth: float64, (needs, n), what they add to what HAVING asks for, see
-    `choosing.bounding`; None: not known.
+    stand behind the letters (`Valued` takes them apart). vetoed: bool, of which events no match is given, though one that ends there is a trigger and
+    consumes; None: of none. worth: float64, (needs, n), what they add to what HAVING asks for, see `choosing.bounding`; None: not known.
     """
 
     letters: Array

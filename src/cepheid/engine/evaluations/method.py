@@ -141,16 +141,14 @@ class Method(ABC):
     """One method of evaluation. Methods are equal by class: they hold nothing.
 
     name: as `explain()` prints it; part of the fingerprint of stored state. evaluation: what it starts. samples: whether it can choose matches
-    that are spread over all of a trigger (option `sample`). counts: whether it gives the number of matches instead of these. heeds_vetoes: whether it
-    makes none for events that are `Events.vetoed`; then these are found before. guards: whether its state has the form
-    of those of guards (GUARDS_FORM).
+    that are spread over all of a trigger (option `sample`). counts: whether it gives the number of matches instead of these. guards: whether its
+    state has the form of those of guards (GUARDS_FORM).
     """
 
     name: ClassVar[str]
     evaluation: ClassVar[type[Any]]
     samples: ClassVar[bool] = False
     counts: ClassVar[bool] = False
-    heeds_vetoes: ClassVar[bool] = False
     guards: ClassVar[bool] = False
 
     @abstractmethod

@@ -268,7 +268,7 @@ class Compiled:
     @property
     def heeds_vetoes(self) -> bool:
         """Whether the evaluation is told which events complete no match that is given; HAVING under CONSUME BY looks at those matches too."""
-        return self.method.heeds_vetoes and (not self.judges or self.consume is Consumption.NONE)
+        return not self.judges or self.consume is Consumption.NONE
 
     @property
     def waits(self) -> bool:

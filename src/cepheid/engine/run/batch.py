@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.evaluations.absences.absence import Ends, any_vetoed, longest, undecided
+from cepheid.engine.evaluations.absences.absence import Ends, longest, undecided, vetoed_events, vetoed_matches
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.counts.chosen_count import counted
 from cepheid.engine.evaluations.events import Events
@@ -21,6 +21,7 @@ from cepheid.engine.input.keys import group, key_codes, key_table
 from cepheid.engine.input.lags import lagged_table
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.order import NEVER
+from cepheid.engine.input.partitions import Arrived
 from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.output.marks import Even, Ragged
 from cepheid.engine.output.matches import Matches
@@ -149,11 +150,12 @@ def run(
         ties.see(compiled, events, times, all_letters, where.rows, where.cuts)
     warnings = (*types.warnings, *(() if ties is None else ties.warnings))
     followers = _followers(compiled, negated, events, times, where, variant=variant, texts=texts)
-    vetoed = _vetoed_rows(compiled, followers, times, where) if followers and compiled.heeds_vetoes else None
+    vetoed = _vetoed_rows(compiled, followers, times, where) if followers else None
     having = _Judging(compiled, events, where) if compiled.judges else None
     judge = None if having is None else having.left
     evaluation = compiled.evaluation(variant=variant, sample=sample, texts=texts, judge=judge)
-    read = dataclasses.replace(read, vetoed=vetoed, worth=None if having is None else having.heed(evaluation, read.letters))
+    heeded = vetoed if compiled.heeds_vetoes else None
+    read = dataclasses.replace(read, vetoed=heeded, worth=None if having is None else having.heed(evaluation, read.letters))
     if groups is not None and compiled.consume is Consumption.ANY:
         chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress, together=compiled.looks_ahead)
     else:
@@ -169,7 +171,7 @@ def run(
     if having is not None:
         chunks, maker = having.judged(chunks), None
     found = Allowance(max_bytes).collect(chunks, maker, named=lambda chunk: _matches(compiled, events, chunk, where)[0])
-    if not compiled.absences:
+    if vetoed is None:
         del (
             read,
             all_letters,
@@ -180,7 +182,7 @@ def run(
         )  # PERF: the matches get their memory, for new memory costs more than what is done to it
         return dataclasses.replace(_matches(compiled, events, found, where), null_keys=null_count, warnings=warnings)
     found = chunk_of(found)
-    given, waiting = (found.take(those) for those in _decided(compiled, followers, times, found, where, until=until))
+    given, waiting = (found.take(those) for those in _decided(compiled, followers, vetoed, times, found, where, until=until))
     if compiled.counts_later:
         given, waiting = counted(given), counted(waiting)
     open_matches = _matches(compiled, events, waiting, where)
@@ -270,36 +272,32 @@ def _followers(
 
 def _vetoed_rows(compiled: Compiled, followers: Sequence[Ends], times: Array, where: _Rows) -> Array:
     """For each row of the table whether what is forbidden follows it: bool."""
-    count = len(times) if where.places is None else len(where.places)
-    lengths = np.diff(where.cuts, append=count)
-    owners, positions = np.repeat(np.arange(len(lengths)), lengths), np.arange(count) - np.repeat(where.cuts, lengths)
-    rows = where.rows_of(np.arange(count))
-    vetoed = np.zeros(len(times), np.bool_)
-    vetoed[rows] = any_vetoed(Ends(owners, positions, times[rows]), followers, compiled.absences)
-    return vetoed
+    read = Arrived(where.rows, where.cuts, np.arange(len(where.cuts)), -where.cuts, len(times))
+    return vetoed_events(read, times, followers, compiled.absences)
 
 
 def _decided(
-    compiled: Compiled, followers: Sequence[Ends], times: Array, found: Chunk, where: _Rows, *, until: int | str | None
+    compiled: Compiled, followers: Sequence[Ends], vetoed: Array, times: Array, found: Chunk, where: _Rows, *, until: int | str | None
 ) -> tuple[Array, Array]:
-    """Numbers of the matches of the pattern that nothing forbidden follows, and of those that it may still follow after `until`."""
+    """Numbers of the matches of the pattern that nothing forbidden follows, and of those that it may still follow after `until`.
+
+    vetoed: of which rows the matches are known to be followed by it.
+    """
     if until is None:
         until = int(times.max(initial=NEVER))
     if compiled.waits:
         ends, starts = where.ends(found, found.ends, times), times[where.rows_of(where.grouped(found.segments, found.starts))]
-        veto = any_vetoed(ends, followers, compiled.absences, starts=starts)
+        veto = vetoed_matches(ends, starts, followers, compiled.absences)
         late = np.zeros(len(found), np.bool_)
         if not isinstance(until, str):
             for absence in compiled.absences:
                 since = starts if absence.from_start and not compiled.counts_later else ends.times
                 late |= undecided(since, until, absence.duration)
         return np.flatnonzero(~veto & ~late), np.flatnonzero(~veto & late)
-    first = found.triggers
-    triggers = where.ends(found, found.ends, times).take(first)
-    veto = any_vetoed(triggers, followers, compiled.absences)
-    late = np.zeros(len(triggers), np.bool_) if isinstance(until, str) else undecided(triggers.times, until, longest(compiled.absences))
-    counts = np.diff(first, append=len(found))
-    return np.flatnonzero(np.repeat(~veto & ~late, counts)), np.flatnonzero(np.repeat(~veto & late, counts))
+    rows = where.rows_of(where.grouped(found.segments, found.ends))
+    veto = vetoed[rows]
+    late = np.zeros(len(rows), np.bool_) if isinstance(until, str) else undecided(times[rows], until, longest(compiled.absences))
+    return np.flatnonzero(~veto & ~late), np.flatnonzero(~veto & late)
 
 
 def ordered(schema: EventSchema, events: pa.Table, *, sort: bool, order: Sequence[str]) -> tuple[Array, Array | None]:

@@ -256,8 +256,8 @@ class QueryState:
         kept = 0
         self._reading = (batch, np.zeros(arrived.rows, np.bool_)) if self.compiled.restarts else None
         worth = None if self._having is None else self._worth(self._having, batch)
-        heeds = self.absences is not None and self.compiled.heeds_vetoes
-        vetoed = self.absences.vetoes(batch.times, arrived) if self.absences is not None and heeds else None
+        vetoed = None if self.absences is None else self.absences.vetoed(batch.times, arrived)
+        left = None if self.compiled.heeds_vetoes else vetoed  # what is left out of what is made, for it is not left out before
 
         def made() -> Iterator[Chunk]:
             nonlocal kept
@@ -267,7 +267,7 @@ class QueryState:
                     batch.times[order],
                     arrived.cuts,
                     arrived.slots,
-                    vetoed=vetoed,
+                    vetoed=None if vetoed is None or left is not None else vetoed[order],
                     worth=None if worth is None else worth[:, order],
                 )
             ):
@@ -276,7 +276,7 @@ class QueryState:
                 yield chunk
 
         for chunk in made() if self._having is None else self._judged(self._having, made(), arrived.slots):
-            given = chunk if self.absences is None else self.absences.given(chunk, batch.times, arrived)
+            given = chunk if left is None else chunk.take(np.flatnonzero(~left[arrived.rows_of(chunk.segments, chunk.ends)]))
             if len(given):
                 yield given
         if self._reading is None:

@@ -5,8 +5,9 @@ after it, by time. So of n only its intervals matter, and of these, for each eve
 automaton without its marks, with one match per trigger, and with d as window (a match of n that starts after e and ends in time is no longer).
 A trigger is vetoed exactly if the greatest start so far, among the intervals that have ended when its deadline has passed, lies behind it.
 
-What p does is not changed by it: consumption, strategies and LIMIT see all matches of p, and a veto is for all matches of a trigger. So which of
-these a strategy chooses need not be known where there is one (`Events.vetoed`).
+What p does is not changed by it: consumption, strategies and LIMIT see all matches of p, and a veto is for all matches of a trigger. So these need
+not be made where there is one, however many they are: it is found before p reads its events (`vetoed_events`), and heeded there (`Events.vetoed`).
+Only FROM START a veto depends on where a match starts; so matches are made, and wait (`waiting_matches`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from cepheid.engine.letters.encoded import EventForm
 from cepheid.engine.letters.values import no_events
 from cepheid.engine.memory import container
 from cepheid.engine.memory.checks import numbers
+from cepheid.engine.memory.pools import ragged
 from cepheid.logical.plan import Begin
 from cepheid.records import names_of, record
 
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
     from cepheid.engine.letters.encoded import Texts
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
+
+SPARSE = 8
+"""How many events for each match of n there are at least where these are looked up where they stand."""
 
 ALWAYS = 2**63 - 1
 """The greatest time that int64 holds."""
@@ -162,18 +167,60 @@ def _in_one_order(completed: Ends, triggers: Ends, deadlines: Array) -> tuple[Ar
     return numbers[: len(completed)], numbers[len(completed) :]
 
 
-def any_vetoed(triggers: Ends, completed: Sequence[Ends], absences: Sequence[Absence], *, starts: Array | None = None) -> Array:
-    """As `vetoed`, for several absences; completed: of each the matches of n.
-
-    starts: where triggers are matches, the times of their starts; without them, absences FROM START veto nothing.
-    """
-    veto = np.zeros(len(triggers), np.bool_)
+def vetoed_matches(ends: Ends, starts: Array, completed: Sequence[Ends], absences: Sequence[Absence]) -> Array:
+    """As `vetoed`, of matches by several absences. starts: the times of their first events. completed: of each absence the matches of n."""
+    veto = np.zeros(len(ends), np.bool_)
     for absence, own in zip(absences, completed, strict=True):
-        if not absence.from_start:
-            veto |= vetoed(triggers, own, absence.duration)
-        elif starts is not None:
-            veto |= vetoed(dataclasses.replace(triggers, times=starts), own, absence.duration)
+        veto |= vetoed(dataclasses.replace(ends, times=starts) if absence.from_start else ends, own, absence.duration)
     return veto
+
+
+def vetoed_events(read: Arrived, times: Array, completed: Sequence[Ends], absences: Sequence[Absence]) -> Array:
+    """For each event whether some n vetoes all matches that end there: bool. FROM START vetoes none, for it asks where a match starts.
+
+    read: one segment for each partition. times: of all rows. completed: of each absence the matches of n. One that starts at position s and ends at
+    time t vetoes the events before s from time t - d on, which lie together. O(c log n + v), vectorized: c matches of n, v events that they veto.
+    """
+    veto: Array = np.zeros(read.rows, np.bool_)
+    order = np.argsort(read.slots, kind="stable")
+    for absence, found in zip(absences, completed, strict=True):
+        if absence.from_start or not len(found) or not len(order):
+            continue
+        segments = order[np.minimum(np.searchsorted(read.slots, found.owners, sorter=order), len(order) - 1)]
+        here = np.flatnonzero(read.slots[segments] == found.owners)
+        own, segments = found.take(here), segments[here]
+        first, length = read.cuts[segments], read.lengths[segments]
+        last = first + np.clip(own.positions - read.before[segments] - first, 0, length)
+        first = _first_since(np.maximum(own.times, NEVER + absence.duration) - absence.duration, first, last, times, read)
+        index = _covered(first, last)
+        veto[index if read.order is None else read.order[index]] = True
+    return veto
+
+
+def _first_since(since: Array, first: Array, last: Array, times: Array, read: Arrived) -> Array:
+    """The first place from `first` on whose time is not before `since`, else `last`: int64. times: of the rows, whose places `read` says."""
+    order = read.order
+    if order is not None and SPARSE * len(since) > len(order):  # PERF: what lies together is found faster
+        times, order = times[order], None
+    if order is None and len(read.slots) == 1:
+        return np.clip(np.searchsorted(times, since), first, last)
+    first, last = first.copy(), last.copy()
+    while len(left := np.flatnonzero(first < last)):
+        middle = (first[left] + last[left]) >> 1
+        early = times[middle if order is None else order[middle]] < since[left]
+        first[left[early]] = middle[early] + 1
+        last[left[~early]] = middle[~early]
+    return first
+
+
+def _covered(first: Array, last: Array) -> Array:
+    """What is in some of these ranges, once (int64)."""
+    some = np.flatnonzero(first < last)
+    some = some[np.argsort(first[some], kind="stable")]
+    first, last = first[some], np.maximum.accumulate(last[some])
+    apart = first[1:] > last[:-1]
+    first, last = first[np.append(True, apart)[: len(first)]], last[np.append(apart, True)[: len(last)]]
+    return ragged(first, last - first)[1]
 
 
 def decided_at(absences: Sequence[Absence], starts: Array, ends: Array) -> Array:
@@ -330,20 +377,9 @@ class AbsenceState:
         np.add.at(before, arrived.slots, arrived.lengths)
         return arrived, place
 
-    def vetoes(self, times: Array, arrived: Arrived) -> Array:
-        """For each released event, by partition, whether n vetoes matches that end there: bool; times: of these events. As `vetoed`."""
-        lengths = arrived.lengths
-        positions = np.arange(int(lengths.sum())) + np.repeat(arrived.before, lengths)
-        every = Ends(np.repeat(arrived.slots, lengths), positions, times if arrived.order is None else times[arrived.order])
-        return any_vetoed(every, self._completed, self.absences)
-
-    def given(self, found: Chunk, times: Array, arrived: Arrived) -> Chunk:
-        """The matches of released events that no n vetoes; times: of these events."""
-        if not len(found):
-            return found
-        first = found.triggers
-        veto = any_vetoed(_ends(found, found.ends, times, arrived).take(first), self._completed, self.absences)
-        return found.take(np.flatnonzero(np.repeat(~veto, np.diff(first, append=len(found))))) if veto.any() else found
+    def vetoed(self, times: Array, arrived: Arrived) -> Array:
+        """For each released event whether n vetoes the matches that end there: bool, see `vetoed_events`; times: of these events."""
+        return vetoed_events(arrived.together if self.interleaved else arrived, times, self._completed, self.absences)
 
     def forget(self, now: int) -> None:
         """Drop the matches of n that can veto nothing, for all that waits or comes is later, once `now` has been released."""

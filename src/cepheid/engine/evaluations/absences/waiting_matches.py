@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine.evaluations.absences.absence import Ends, any_vetoed, longest, undecided
+from cepheid.engine.evaluations.absences.absence import Ends, longest, undecided, vetoed_matches
 from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.memory.checks import demand, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT, offsets_of
@@ -83,7 +83,7 @@ class WaitingMatches:
         """
         lines = self.lines
         ends = Ends(lines.slots, _last(lines.chunk), lines.ends)
-        lines = lines.take(np.flatnonzero(~any_vetoed(ends, completed, self.absences, starts=lines.starts)))
+        lines = lines.take(np.flatnonzero(~vetoed_matches(ends, lines.starts, completed, self.absences)))
         since = self._since(lines.starts, lines.ends)
         decided = np.ones(len(lines), np.bool_) if now is None else ~undecided(since, now - 1, self._longest)
         self.lines = lines.take(np.flatnonzero(~decided))

@@ -13,6 +13,7 @@ C LIMIT 1`), for as many graphs as pairs of events are compared. NXT and LAST co
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from cepheid.engine.memory.pools import NUMBER_LIMIT, ragged
 from cepheid.engine.memory.store import Store
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Consumption, Strategy
-from cepheid.records import record
+from cepheid.records import names_of, record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -91,15 +92,16 @@ class _Events:
 
 @record
 class _Triggers:
-    """Events that end a match: segment, partition (as in _Events), the greatest start, the end; in stream order."""
+    """Events that end a match: segment, partition (as in _Events), the greatest start, the end, the row of the piece; in stream order."""
 
     segments: Array
     owners: Array
     starts: Array
     ends: Array
+    rows: Array
 
     def take(self, chosen: Array) -> _Triggers:
-        return _Triggers(self.segments[chosen], self.owners[chosen], self.starts[chosen], self.ends[chosen])
+        return _Triggers(*(getattr(self, name)[chosen] for name in names_of(_Triggers)))
 
 
 class _Kept(Store):
@@ -218,19 +220,19 @@ class PerEnd(Keeping):
     def _read(self, piece: Events, relevant: Array, first: int) -> Iterator[Chunk]:
         if not len(piece.cuts):
             return
-        found = list(self._spans.chunks(piece))
+        found = list(self._spans.chunks(dataclasses.replace(piece, vetoed=None)))  # a vetoed trigger consumes, too
         owners, records = self._owners(piece)
         events, before, index = self._gather(piece, relevant, owners, records)
         spans = collect(found)
         segments = spans.segments
-        triggers = _Triggers(segments, owners[segments], spans.starts, spans.ends)
-        rows = piece.cuts[segments] + triggers.ends - before[segments]
-        lasts = index[rows]
+        triggers = _Triggers(segments, owners[segments], spans.starts, spans.ends, piece.cuts[segments] + spans.ends - before[segments])
+        lasts = index[triggers.rows]
         lows = np.where(records >= 0, self.store.records[np.maximum(records, 0), LOW], 0)
         triggers, lasts, firsts = self._windows(events, triggers, lasts, lows)
         self._triggers += len(lasts)
         if self.limit != 0:
-            yield from self._choose(events, (firsts, lasts + 1), triggers.segments + first)
+            given = slice(None) if piece.vetoed is None else np.flatnonzero(~piece.vetoed[triggers.rows])
+            yield from self._choose(events, (firsts[given], lasts[given] + 1), triggers.segments[given] + first)
         self._keep(piece, events, owners, records, lows)
         self.events += len(piece.letters)
 

@@ -191,7 +191,6 @@ class GuardedCountMethod(_Guards):
     name = "guarded count"
     evaluation = GuardedCountRun
     counts = True
-    heeds_vetoes = True
 
     def serves(self, task: Task) -> bool:
         """COUNT(*) without a strategy that chooses."""
@@ -221,7 +220,6 @@ class GuardedChoiceMethod(_Guards):
 
     name = "guarded choice"
     evaluation = GuardedChoiceRun
-    heeds_vetoes = True
 
     def serves(self, task: Task) -> bool:
         """The strategies that choose; COUNT(*) counts what they choose."""

@@ -163,7 +163,6 @@ class GuardedRun(BlockRun):
         self._queue: Array = np.zeros(3 * sizes.queue, np.int64)
         self._values: Array = np.zeros(1, np.int64)
         self._columns: Array = np.zeros(3, np.int64)
-        self._vetoed: Array = np.zeros(0, np.uint8)
         self._chosen: Array = np.zeros(0, np.int64)
         self._firsts: Array = np.zeros(0, np.int64)
         self._places: Iterator[int] = iter(())
@@ -251,7 +250,6 @@ class GuardedRun(BlockRun):
 
     def _begin(self, events: Events) -> Array:
         self._trigger: tuple[int, int] | None = None
-        self._vetoed = np.zeros(0, np.uint8) if events.vetoed is None else events.vetoed.view(np.uint8)
         wanted, values = self.tables.asked, events.values
         if wanted:
             if values is None or any(value not in values.layout.places for value in wanted):
@@ -339,7 +337,6 @@ class GuardedRun(BlockRun):
             self._order,
             self._levels,
             self._queue,
-            self._vetoed,
             self._counts,
             self._known,
             self._supports,
