@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -144,6 +145,8 @@ SMALL_MACHINE = {
     "spark.log.level": "ERROR",
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Over TCP each Python step of a task waits 40 ms for an acknowledgement. Spark 4.0 does not know the setting.
+    "spark.python.unix.domain.socket.enabled": str(hasattr(socket, "AF_UNIX")).lower(),
 }
 """Settings of `local_session`: nothing listens outside this machine, and times print as they are stored."""
 
