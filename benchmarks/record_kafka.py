@@ -4,7 +4,8 @@
     CEPHEID_KAFKA=out/kafka .venv-spark-4.2/bin/python benchmarks/record_kafka.py [--seconds N] [--rounds N]
 
 Two streams in turn, with the same source, sink and trigger (0.5 s): pairs of events of one key, with match_id=; and transformWithState with a
-processor that gives each B back, without event time. A delay is the time from the timestamp of the message of the B, which its producer gives, to
+processor that gives each B back, without event time. First as `local_session` has it, then (`tcp`) where Spark and its Python workers talk over TCP,
+as they do where nobody says anything else. A delay is the time from the timestamp of the message of the B, which its producer gives, to
 that of the message that Spark's sink gives. The time until a stream's first match, and the seconds after it, do not count.
 """
 
@@ -146,20 +147,30 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         servers = stack.enter_context(conftest.broker(folder))
-        spark = conftest.session()
-        stack.callback(spark.stop)
-        found: dict[str, list[np.ndarray[Any, Any]]] = {"cepheid": [], "empty": []}
+        figures: dict[str, Any] = {"events_per_second": PER_SECOND, "keys": KEYS, "trigger_ms": 500}
+        figures |= measured(servers, options)
+        figures["tcp"] = measured(servers, options, **{"spark.python.unix.domain.socket.enabled": "false"})
+    circumstances.write("kafka", figures, before=before)
+
+
+def measured(servers: str, options: argparse.Namespace, **settings: str) -> dict[str, Any]:
+    """The delays of both streams, in a session with these settings."""
+    found: dict[str, list[np.ndarray[Any, Any]]] = {"cepheid": [], "empty": []}
+    spark = conftest.session(**settings)
+    figures: dict[str, Any] = {"spark": spark.version}
+    try:
         for _ in range(options.rounds):
             for what, own in found.items():
                 own.append(delays(spark, servers, what, options.seconds))
-    figures: dict[str, Any] = {"events_per_second": PER_SECOND, "keys": KEYS, "trigger_ms": 500, "spark": spark.version}
+    finally:
+        spark.stop()
     for what, own in found.items():
         together = np.concatenate(own)
         each = [{f"p{part}_ms": round(float(np.percentile(values, part))) for part in (50, 99)} for values in own]
         figures[what] = {"matches": len(together)} | {f"p{part}_ms": round(float(np.percentile(together, part))) for part in (50, 99)}
         figures[what]["rounds"] = each
     figures["ratio"] = {name: round(figures["cepheid"][name] / figures["empty"][name], 2) for name in ("p50_ms", "p99_ms")}
-    circumstances.write("kafka", figures, before=before)
+    return figures
 
 
 if __name__ == "__main__":

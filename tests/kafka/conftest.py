@@ -90,13 +90,13 @@ def wait_for(port, broker, seconds=120):
         time.sleep(0.2)
 
 
-def session():
-    """A session of Spark with the connector."""
+def session(**more):
+    """A session of Spark with the connector; more: settings."""
     from cepheid.spark import local_session
 
     jars = ",".join(map(str, sorted(Path(str(JARS), "connector").glob("*.jar"))))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {"spark.jars": jars, "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
+    settings = {"spark.jars": jars, "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2", **more}
     return local_session(cores=2, memory="2g", app_name="cepheid-kafka", settings=settings)
 
 
