@@ -75,7 +75,8 @@ class Probe(Feeding):
                 mask = self.program.automaton.alphabet.mask_of(int(events.letters[row]))
                 if any(mask & asked == asked for asked in masks):
                     now = [column[row] for column in columns]
-                    if partition.last is not None and any(map(self._holds, self.compared, partition.last, now)):
+                    given = events.vetoed is None or not events.vetoed[row]
+                    if given and partition.last is not None and any(map(self._holds, self.compared, partition.last, now)):
                         found.append((partition.seen, segment))
                         self.marked[row] = 1
                     partition.last = now
