@@ -21,7 +21,7 @@ import pyarrow as pa
 
 import cepheid
 import circumstances
-from cepheid.engine.plan import compiled as limits
+from cepheid.engine.evaluations.counts import listed as limits
 from cepheid.errors import LimitError
 from cepheid.schema import schema_of
 

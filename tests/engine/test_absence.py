@@ -176,6 +176,9 @@ MANY_MATCHES = (
     "SELECT * WHERE A AS a ; (A AS x)+ ; B AS b {} FILTER a.k = b.k",
     "SELECT COUNT(*) WHERE A AS a ; (A AS x)+ ; B AS b {} FILTER a.k = b.k",
     "SELECT MAX * WHERE A AS a ; (A AS x OR A AS y)+ ; B AS b {} FILTER a.k = b.k",
+    "SELECT COUNT(*) WHERE A+ ; B {} NOT FOLLOWED BY E FOR 1 FROM START CONSUME BY PARTITION",
+    "SELECT MAX COUNT(*) WHERE (A AS x OR A AS y)+ ; B {} NOT FOLLOWED BY E FOR 1 FROM START CONSUME BY ANY",
+    "SELECT MAX COUNT(*) WHERE (A AS x OR A AS y)+ ; B {}",
 )
 
 

@@ -13,10 +13,10 @@ from enough import Enough
 from slowness import SANITIZED
 
 import cepheid
+from cepheid.engine.evaluations.counts import listed
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.memory import process as memory
 from cepheid.engine.memory.process import process_memory
-from cepheid.engine.plan import compiled
 from cepheid.engine.run import allowance as module
 from cepheid.engine.run.allowance import Allowance, default_max_bytes
 from cepheid.errors import InputError, LimitError, SnapshotError
@@ -71,7 +71,7 @@ def test_the_ways_out_with_having_are_those_that_help_there(monkeypatch):
     with pytest.raises(cepheid.NotSupportedError, match="HAVING"):
         judged.run(few, sample=5)
     assert len(cepheid.query("SELECT MAX * WHERE A+ AS x ; B HAVING count(x) > 2").run(few, max_bytes=1 << 20)) == 1
-    monkeypatch.setattr(compiled, "MAX_LISTED", 1 << 10)
+    monkeypatch.setattr(listed, "MAX_LISTED", 1 << 10)
     for text in ("SELECT COUNT(*) WHERE A+ AS x ; B HAVING count(x) > 2", "SELECT * WHERE A+ AS x ; B HAVING count(x) != 2 LIMIT 1"):
         with pytest.raises(LimitError, match="MAX_LISTED"):
             cepheid.query(text).run(few)

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 import cepheid
+from cepheid.engine.evaluations.counts import listed
 from cepheid.engine.output import exact_counts
 from cepheid.engine.output.matches import concatenate
-from cepheid.errors import BindError
+from cepheid.errors import BindError, LimitError
 
 # ------------------------------------------------------------------------------------------------------------------------- columns
 
@@ -64,6 +65,18 @@ def test_a_count_of_many_digits_is_shown_by_their_number():
     assert huge[0].measures == {"count": 10**5_000}
     assert "count=<5001 digits>" in repr(huge[0])
     assert "<5001 digits>" in repr(huge)
+
+
+@pytest.mark.parametrize("behind", ["", " CONSUME BY PARTITION", " WITHIN 50"])
+def test_a_strategy_chooses_more_than_are_looked_at(behind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listed, "MAX_LISTED", 1 << 10)
+    query = cepheid.query(f"SELECT MAX COUNT(*) WHERE (A AS x OR A AS y)+ ; B{behind}")
+    events = pa.table({"type": [*"AAB", *"A" * 10, "B"], "ts": [0, 1, 2, *range(100, 111)]})
+    fewer = query.run(events.slice(0, 13)), query.run(events.slice(3)), query.run(events.slice(4))
+    assert [[match.measures["count"] for match in found] for found in fewer] == [[4], [1 << 10], [1 << 9]]
+    more = pa.concat_tables([events.slice(0, 4), events.slice(3)])
+    with pytest.raises(LimitError, match=r"the event at position 14 .* 1,024 matches, .* \(MAX_LISTED\)"):
+        query.run(more)
 
 
 def test_nothing_to_count():

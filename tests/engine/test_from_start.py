@@ -10,9 +10,9 @@ import pytest
 from enough import Enough
 
 import cepheid
-from cepheid.engine.plan import compiled
+from cepheid.engine.evaluations.counts import listed
 from cepheid.engine.run.recognizer import Recognizer
-from cepheid.errors import BindError, LimitError
+from cepheid.errors import BindError, LimitError, NotSupportedError
 from cepheid.language import syntax
 from cepheid.testing import events, generators
 from cepheid.testing.differential import answers, check, draws, rows_of, ways_of
@@ -158,10 +158,12 @@ def test_the_matches_of_an_event_are_counted_together() -> None:
 
 
 def test_more_than_can_be_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "MAX_LISTED", 100)
+    monkeypatch.setattr(listed, "MAX_LISTED", 100)
     query = cepheid.query("SELECT COUNT(*) WHERE A+ ; B NOT FOLLOWED BY C FOR 5 FROM START")
     with pytest.raises(LimitError, match="MAX_LISTED"):
         query.run(events(" ".join(f"A{time}" for time in range(10)) + " B10"))
+    with pytest.raises(NotSupportedError, match=r"COUNT\(\*\) counts them"):
+        query.run(events("A1 B4"), sample=2)
     assert [match.measures["count"] for match in query.run(events("A1 A2 A3 B4"), until="end")] == [7]
 
 

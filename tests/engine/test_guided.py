@@ -15,8 +15,8 @@ from enough import Enough
 
 import cepheid
 from cepheid.engine.evaluations.choosing import consuming
+from cepheid.engine.evaluations.counts import listed
 from cepheid.engine.memory import container
-from cepheid.engine.plan import compiled
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.schema import schema_of
 from cepheid.testing.differential import OTHERS, WAYS, Case, Row, answers, check
@@ -166,7 +166,7 @@ def test_what_a_sum_cannot_have_used_is_refused(part):
 
 def test_listing_comes_back_in_time(monkeypatch):
     """A trigger of which nothing is left is not listed: 2^40 matches without a guide."""
-    monkeypatch.setattr(compiled, "MAX_LISTED", 1 << 12)
+    monkeypatch.setattr(listed, "MAX_LISTED", 1 << 12)
     rows = pa.table({"type": ["T"] * 43 + ["U"], "ts": range(44), "q": [1] * 40 + [-1, 1, 50, -9], "p": [None] * 40 + [1.0] * 4})
     for strategy in ("ANY", "ALL"):
         query = cepheid.query(f"SELECT {strategy} sum(t.q) AS d WHERE T+ AS t HAVING d > 40 CONSUME BY PARTITION")

@@ -13,7 +13,8 @@ from enough import Enough
 
 import cepheid
 from cepheid.engine.evaluations.choosing import consuming
-from cepheid.engine.plan import compiled, planner
+from cepheid.engine.evaluations.counts import listed
+from cepheid.engine.plan import planner
 from cepheid.engine.run import having
 from cepheid.errors import BindError, LimitError, NotSupportedError, SnapshotError
 from cepheid.language import to_text
@@ -123,8 +124,8 @@ def test_bad_options():
     ],
 )
 def test_listing_has_a_limit(clauses, name, monkeypatch):
-    monkeypatch.setattr(compiled, "MAX_LISTED", 50)
-    monkeypatch.setattr(compiled, "MAX_COMPARED", 50)
+    monkeypatch.setattr(listed, "MAX_LISTED", 50)
+    monkeypatch.setattr(listed, "MAX_COMPARED", 50)
     # By key, one key uses up what others have: the matches are listed, and MAX compares them.
     keys = "PARTITION BY k " * (name == "MAX_COMPARED")
     query = cepheid.query(clauses.format(f"A+ AS a ; B {keys}HAVING count(a) > 50"))

@@ -212,7 +212,8 @@ def run(
     """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
 
     IN: letters (index into lut), times, cuts, rows (of each segment's block, 0: the workplace, reset first), values (the words of each event's
-    values), columns (stride 3: where the word of a value stands, the word with its NULL bit, that bit).
+    values), columns (stride 3: where the word of a value stands, the word with its NULL bit, that bit), vetoed (of which rows no matches are given or
+    counted; empty: of none).
     TABLES: lut (letter -> code, -1 unknown); of a code first_of[macro state * codes + code] (first region, -1 none), drops and stirs (macro states as
     bits: whose groups end, whose groups do something; 1 is the initial one, 1 << REST is any from there on, and more rows of drops say which of these
     end), cells_of (how many cells it makes at most). regions: by columns R_; from R_TESTS on, per test of its form, the number of a value in
@@ -226,7 +227,6 @@ def run(
     and the place of this slot among those that the index has tested. Behind them stand sets of values, then programs; sets: the same array.
     buckets: the last set that was made, by hash.
     BLOCKS: words, offsets, template, sizes, pool, widths (see `cepheid.engine.memory.blocks.Blocks`).
-    vetoed: of which rows no matches are given or counted; empty: of none.
     SCRATCH: key, order, levels, queue; counts (keys per place, then two numbers: of all matches of an event, and how many are still passed), known
     (stride 2: a tag, and the least start; of a support, its start), supports (with a strategy that chooses alone; stride 3, by place: columns LINK_;
     with MAX what `_guards_maximal` works with).

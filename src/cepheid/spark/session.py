@@ -145,7 +145,7 @@ SMALL_MACHINE = {
     "spark.log.level": "ERROR",
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Over TCP each Python step of a task waits 40 ms for an acknowledgement. Spark 4.0 does not know the setting.
+    # Over TCP a Python step of a task may wait 40 ms for an acknowledgement. Spark 4.0 does not know the setting.
     "spark.python.unix.domain.socket.enabled": str(hasattr(socket, "AF_UNIX")).lower(),
 }
 """Settings of `local_session`: nothing listens outside this machine, and times print as they are stored."""

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 import cepheid
-from cepheid.engine.plan import compiled
+from cepheid.engine.evaluations.counts import listed as limits
 from cepheid.errors import LimitError
 from cepheid.records import record
 from cepheid.schema import schema_of
@@ -150,7 +150,7 @@ def matches_up_to(most: int, query: Query, events: pa.Table, **options: Any) -> 
     plan = query.bound(query.schema(events))
     if plan.definitions:
         options = {"max_bytes": MOST_MADE_BYTES, **options}
-    with mock.patch.object(compiled, "MAX_LISTED", MOST_LISTED):
+    with mock.patch.object(limits, "MAX_LISTED", MOST_LISTED):
         try:
             if not plan.count:
                 limit = min(most + 1, plan.limit or most + 1)

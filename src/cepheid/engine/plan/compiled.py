@@ -21,6 +21,7 @@ from cepheid.engine.evaluations.choosing.consuming import Consuming, beginning
 from cepheid.engine.evaluations.choosing.guided import Guide, Guided, Labelled
 from cepheid.engine.evaluations.choosing.restricted import RestrictedProgram
 from cepheid.engine.evaluations.counts.chosen_count import ChosenCount
+from cepheid.engine.evaluations.counts.listed import Listed
 from cepheid.engine.evaluations.graph.match import Evaluation
 from cepheid.engine.evaluations.method import CHOOSING, Terms
 from cepheid.engine.input.lags import attributes_of as lagged_attributes
@@ -60,12 +61,6 @@ if TYPE_CHECKING:
 
 GUARDS_FORM = 6
 """How the state of queries that compare events is written; another number refuses what is stored, as that of another query."""
-
-MAX_LISTED = 1 << 24
-"""Most matches of one trigger that HAVING judges: some seconds."""
-
-MAX_COMPARED = 1 << 16
-"""The same where NXT, LAST or MAX choose among them, between CONSUME BY and HAVING."""
 
 
 @record(slots=False)
@@ -215,18 +210,18 @@ class Compiled:
         return any(layer.absences for layer in (self, *self.layers))
 
     @property
-    def most_listed(self) -> tuple[str, int]:
-        """Of how many matches of a trigger `engine.run.having` looks at each: the name of the limit, and the limit."""
-        return ("MAX_COMPARED", MAX_COMPARED) if self.chooses in CHOOSING else ("MAX_LISTED", MAX_LISTED)
+    def compares(self) -> bool:
+        """Whether a strategy chooses in `engine.run.having`, among fewer matches of a trigger than are judged."""
+        return self.chooses in CHOOSING
 
     @property
     def judges(self) -> bool:
-        """Whether the evaluation lists all matches, and `engine.run.having` does what comes after that."""
-        return self.plan.having is not None or self.earlier or self.counts_later
+        """Whether the evaluation lists all matches, also those that CONSUME BY leaves out, and `engine.run.having` does what comes after that."""
+        return self.plan.having is not None or self.earlier
 
     @property
     def counts_later(self) -> bool:
-        """Whether COUNT(*) counts what absences FROM START leave of the matches of a trigger, once they are decided."""
+        """Whether COUNT(*) counts what absences FROM START leave of the matches of a trigger, once they are decided: they are given until then."""
         return self.plan.count and self.waits
 
     @property
@@ -267,7 +262,7 @@ class Compiled:
 
     @property
     def heeds_vetoes(self) -> bool:
-        """Whether the evaluation is told which events complete no match that is given; HAVING under CONSUME BY looks at those matches too."""
+        """Whether the evaluation is told which events complete no match that is given; where it `judges`, CONSUME BY looks at those matches too."""
         return not self.judges or self.consume is Consumption.NONE
 
     @property
@@ -307,7 +302,9 @@ class Compiled:
         count_window = None if self.from_adjacency else self.count_window
         bounds = (self.method.name, self.window, count_window, self.consume.value, self.limit)
         ways = [name for name, is_so in (("restarts", self.restarts), ("largest", self.largest)) if is_so]
-        judged = () if not self.judges else (True, str(self.chooses), *ways)
+        # States of 0.2.0 say it of all counts FROM START, and hold the same where nothing is consumed.
+        listed = self.judges or (self.counts_later and self.consume is Consumption.NONE)
+        judged = (True, str(self.chooses), *ways) if listed else ()
         # The events that a state keeps have the attributes that the measures read.
         measures = tuple(measure.expression for measure in self.plan.computed)
         absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
@@ -326,6 +323,10 @@ class Compiled:
         """
         options: dict[str, Any] = {"variant": variant}
         if sample is not None:
+            if self.plan.count:
+                raise NotSupportedError(
+                    f"sample={sample} chooses among all matches of a trigger, and COUNT(*) counts them", help="leave sample= out"
+                )
             if self.judges:
                 why = "where each begins is known once it is listed" if self.plan.having is None else "HAVING leaves some out"
                 raise NotSupportedError(
@@ -352,7 +353,9 @@ class Compiled:
             return Consuming(run, judge, beginning(program), lists=lists, rereads=not self.valued, need=need)
 
         run = started(self.program, start, texts, variant=variant)
-        return ChosenCount(run) if self.plan.count and not self.judges and not self.method.counts else run
+        if self.judges or self.method.counts or not self.plan.count:
+            return run
+        return Listed(run, (self.plan.text or None, self.plan.pattern.span)) if self.counts_later else ChosenCount(run)
 
     def _guided(self, guide: tuple[Method, Program], terms: Terms, judge: Judge, **options: Any) -> Guided:
         """The evaluation that lists all matches, with a guide."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cepheid.engine.evaluations.absences.absence import longest
 from cepheid.engine.evaluations.choosing.restricted import RestrictedProgram
+from cepheid.engine.evaluations.counts.listed import most_of
 from cepheid.engine.plan.family import alone_for, families
 from cepheid.engine.plan.likely_schema import Bindable, error_of_all, likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, counted, did_you_mean
@@ -371,7 +372,7 @@ def _having(compiled: Compiled) -> str:
         read = f"{read}; {_while_sums_grow(compiled)}"
     behind = _behind(compiled)
     rest = f"; {behind} after that" if behind else ""
-    return f"{condition}: {anew}{gives} are listed and judged, at most {compiled.most_listed[1]:,} of a trigger{read}{rest}"
+    return f"{condition}: {anew}{gives} are listed and judged, at most {most_of(compared=compiled.compares)[1]:,} of a trigger{read}{rest}"
 
 
 def _while_sums_grow(compiled: Compiled) -> str:
@@ -382,16 +383,16 @@ def _while_sums_grow(compiled: Compiled) -> str:
 
 
 def _count(compiled: Compiled) -> str:
-    """What it costs to count matches that are decided one by one; "" elsewhere, and where something else says it."""
-    return _listed(compiled, "") if compiled.counts_later and compiled.plan.having is None and not compiled.earlier else ""
+    """What it costs to count matches where each is made; "" elsewhere, and where something else says it."""
+    return _listed(compiled, "") if compiled.plan.count and not (compiled.judges or compiled.method.counts) else ""
 
 
 def _listed(compiled: Compiled, judged: str) -> str:
     """What is done with the matches of a trigger where all of them are listed."""
     behind = _behind(compiled)
     rest = f"; {behind} after that" if behind else ""
-    _, most = compiled.most_listed
-    used = compiled.consume is not Consumption.NONE
+    _, most = most_of(compared=compiled.compares)
+    used = compiled.judges and compiled.consume is not Consumption.NONE
     compared = "" if compiled.chooses is None else f", {'those that CONSUME BY leaves ' if used else ''}compared ({compiled.chooses.value})"
     return f"the matches of a trigger are listed{compared}{judged}, at most {most:,}{', with those of events that are used up' if used else ''}{rest}"
 

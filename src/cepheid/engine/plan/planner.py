@@ -55,10 +55,10 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         earlier = begins_earlier(body)
         consume = plan.consume if plan.partition_by or plan.consume is Consumption.NONE else Consumption.PARTITION
         # What HAVING leaves out is no match: with it the evaluation lists all, and `run.having` does what comes after it. So it does where the events
-        # of a match do not say where it begins; so which of them start last is known there. And where matches are counted, some of which an absence
-        # FROM START may veto.
+        # of a match do not say where it begins; so which of them start last is known there. Where matches are counted, some of which an absence
+        # FROM START may veto, they are listed too.
+        judges = plan.having is not None or earlier
         whole = earlier or (plan.count and any(absence.from_start for absence in absences))
-        judges = plan.having is not None or whole
         unknown = earlier and plan.strategy is Strategy.RESTRICTED
         # Or the evaluation starts a partition anew where HAVING leaves a match; then the strategy is its own.
         runs = any(isinstance(part, logical.Iterate) and part.maximum is None for part in walk(body))
@@ -88,7 +88,7 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         inside = longest(pattern) if program.values or strategy is Strategy.RESTRICTED else None
         written, bounds = bounds, bounds & Windows(window=inside)
         # COUNT(*) without a window keeps numbers alone.
-        adjacent = None if program.single or (plan.count and not judges) or bounds != Windows() else widest(pattern)
+        adjacent = None if program.single or (plan.count and not (judges or whole)) or bounds != Windows() else widest(pattern)
     except CepheidError as error:
         raise error.located(plan.text) if plan.text else error from None
     # All evaluations give the match of the greatest start first: RESTRICTED is the first one.

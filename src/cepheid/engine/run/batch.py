@@ -161,7 +161,7 @@ def run(
     else:
         before, together = None if having is None else having.read, compiled.looks_ahead
         chunks = grouped_chunks(evaluation, read, where.rows, where.cuts, progress=progress, before=before, together=together)
-    maker: AnyEvaluation | None = evaluation
+    maker: AnyEvaluation | None = None if compiled.counts_later else evaluation
     if compiled.earlier:
         places = _begins(events)
         labels = compiled.layout.labels
@@ -170,6 +170,8 @@ def run(
         )
     if having is not None:
         chunks, maker = having.judged(chunks), None
+    if vetoed is not None and heeded is None:
+        chunks = (chunk.take(np.flatnonzero(~vetoed[where.rows_of(where.grouped(chunk.segments, chunk.ends))])) for chunk in chunks)
     found = Allowance(max_bytes).collect(chunks, maker, named=lambda chunk: _matches(compiled, events, chunk, where)[0])
     if vetoed is None:
         del (
@@ -182,7 +184,7 @@ def run(
         )  # PERF: the matches get their memory, for new memory costs more than what is done to it
         return dataclasses.replace(_matches(compiled, events, found, where), null_keys=null_count, warnings=warnings)
     found = chunk_of(found)
-    given, waiting = (found.take(those) for those in _decided(compiled, followers, vetoed, times, found, where, until=until))
+    given, waiting = _decided(compiled, followers, times, found, where, until=until)
     if compiled.counts_later:
         given, waiting = counted(given), counted(waiting)
     open_matches = _matches(compiled, events, waiting, where)
@@ -277,27 +279,29 @@ def _vetoed_rows(compiled: Compiled, followers: Sequence[Ends], times: Array, wh
 
 
 def _decided(
-    compiled: Compiled, followers: Sequence[Ends], vetoed: Array, times: Array, found: Chunk, where: _Rows, *, until: int | str | None
-) -> tuple[Array, Array]:
-    """Numbers of the matches of the pattern that nothing forbidden follows, and of those that it may still follow after `until`.
-
-    vetoed: of which rows the matches are known to be followed by it.
-    """
+    compiled: Compiled, followers: Sequence[Ends], times: Array, found: Chunk, where: _Rows, *, until: int | str | None
+) -> tuple[Chunk, Chunk]:
+    """The matches that nothing forbidden follows, and those that it may still follow after `until`; found: those not vetoed by their ends."""
     if until is None:
         until = int(times.max(initial=NEVER))
     if compiled.waits:
         ends, starts = where.ends(found, found.ends, times), times[where.rows_of(where.grouped(found.segments, found.starts))]
-        veto = vetoed_matches(ends, starts, followers, compiled.absences)
+        kept = np.flatnonzero(~vetoed_matches(ends, starts, followers, compiled.absences))
+        found, ends, starts = found.take(kept), ends.take(kept), starts[kept]
         late = np.zeros(len(found), np.bool_)
         if not isinstance(until, str):
             for absence in compiled.absences:
                 since = starts if absence.from_start and not compiled.counts_later else ends.times
                 late |= undecided(since, until, absence.duration)
-        return np.flatnonzero(~veto & ~late), np.flatnonzero(~veto & late)
-    rows = where.rows_of(where.grouped(found.segments, found.ends))
-    veto = vetoed[rows]
-    late = np.zeros(len(rows), np.bool_) if isinstance(until, str) else undecided(times[rows], until, longest(compiled.absences))
-    return np.flatnonzero(~veto & ~late), np.flatnonzero(~veto & late)
+    elif isinstance(until, str):
+        late = np.zeros(0, np.bool_)
+    else:
+        first = found.triggers
+        rows = where.rows_of(where.grouped(found.segments[first], found.ends[first]))
+        late = np.repeat(undecided(times[rows], until, longest(compiled.absences)), np.diff(first, append=len(found)))
+    if not late.any():  # PERF: nearly all matches are decided
+        return found, found.take(np.zeros(0, np.int64))
+    return found.take(np.flatnonzero(~late)), found.take(np.flatnonzero(late))
 
 
 def ordered(schema: EventSchema, events: pa.Table, *, sort: bool, order: Sequence[str]) -> tuple[Array, Array | None]:

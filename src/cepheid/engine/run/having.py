@@ -22,10 +22,10 @@ from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.choosing.consuming import Consuming
 from cepheid.engine.evaluations.choosing.guided import Guided
 from cepheid.engine.evaluations.counts.chosen_count import counted
+from cepheid.engine.evaluations.counts.listed import bounded, trigger_of
 from cepheid.engine.output.measures import Computation
 from cepheid.engine.run.amounts import Amounts
 from cepheid.engine.run.worth import Worth
-from cepheid.errors import LimitError
 from cepheid.language.syntax import Consumption, Strategy
 
 if TYPE_CHECKING:
@@ -97,26 +97,8 @@ class Having:
     def _bounded(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         """The chunks that are not empty; raises LimitError for a trigger with more matches than are listed."""
         plan = self.compiled.plan
-        name, most = self.compiled.most_listed
-        last, own = None, 0
-        for chunk in chunks:
-            if not len(chunk):
-                continue
-            first = chunk.triggers
-            trigger = _trigger(chunk, -1)
-            own = (own if last == _trigger(chunk, 0) else 0) + len(chunk) if len(first) == 1 else len(chunk) - int(first[-1])
-            last = trigger
-            if max(own, int(np.diff(first).max(initial=0))) > most:
-                raise LimitError(
-                    f"the event at position {trigger[1]} completes more than {most:,} matches, the limit where each is looked at ({name})",
-                    help=(
-                        "make them fewer: a shorter WITHIN, or conditions on events in FILTER; SELECT MAX, NXT and LAST choose before",
-                        f"cepheid.engine.plan.compiled.{name} is the limit",
-                    ),
-                    text=plan.text or None,
-                    span=plan.pattern.span if plan.having is None else plan.having.expression.span,
-                )
-            yield chunk
+        span = plan.pattern.span if plan.having is None else plan.having.expression.span
+        return bounded(chunks, (plan.text or None, span), compared=self.compiled.compares)
 
     def _holds(self, matches: Matches) -> Array:
         """Whether each match meets the condition (bool); NULL does not."""
@@ -151,12 +133,12 @@ class Having:
             for number, (owner, greatest, end) in enumerate(
                 zip(owners[first].tolist(), np.maximum.reduceat(starts, first).tolist(), ends[first].tolist(), strict=True)
             ):
-                if number or open_trigger != _trigger(found, 0):
+                if number or open_trigger != trigger_of(found, 0):
                     bound = int(last[owner])
                 bounds.append(bound)
                 if greatest > bound:
                     last[owner] = end
-            open_trigger = _trigger(found, -1)
+            open_trigger = trigger_of(found, -1)
             yield found.take(np.flatnonzero(starts > np.repeat(np.array(bounds, np.int64), np.diff(first, append=len(found)))))
 
     def _chosen(self, found: Chunk, holds: Array, strategy: Strategy, spans: Spans) -> Array:
@@ -237,16 +219,11 @@ def _filled(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     return (chunk for chunk in chunks if len(chunk))
 
 
-def _trigger(chunk: Chunk, number: int) -> tuple[int, int]:
-    """(segment, position) of the event that ends a match."""
-    return int(chunk.segments[number]), int(chunk.ends[number])
-
-
 def _whole_triggers(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     """The same matches in chunks that have all those of each of their triggers; chunks: none is empty."""
     held: list[Chunk] = []
     for chunk in chunks:
-        if held and _trigger(held[-1], 0) != _trigger(chunk, 0):
+        if held and trigger_of(held[-1], 0) != trigger_of(chunk, 0):
             yield collect(held)
             held = []
         last = int(chunk.triggers[-1])
@@ -290,7 +267,7 @@ def distinct(chunks: Iterator[Chunk], projection: Array) -> Iterator[Chunk]:
     """The matches, of those that show the same row of a trigger the first; what the last trigger of a chunk has shown is kept."""
     shown: Chunk | None = None
     for chunk in chunks:
-        before = 0 if shown is None or _trigger(shown, 0) != _trigger(chunk, 0) else len(shown)
+        before = 0 if shown is None or trigger_of(shown, 0) != trigger_of(chunk, 0) else len(shown)
         found = collect([shown, chunk]) if shown is not None and before else chunk
         found = found.take(_first_of_each_row(found, projection))  # those that were shown stay in front
         yield found.take(np.arange(before, len(found)))
@@ -326,10 +303,10 @@ def _limited(chunks: Iterator[Chunk], limit: int) -> Iterator[Chunk]:
     last, given = None, 0
     for chunk in chunks:
         first = chunk.triggers
-        before = given if last == _trigger(chunk, 0) else 0
+        before = given if last == trigger_of(chunk, 0) else 0
         ranks = np.arange(len(chunk)) - first[_numbers(chunk)]
         ranks[: int(first[1]) if len(first) > 1 else len(chunk)] += before
-        last, given = _trigger(chunk, -1), int(ranks[-1]) + 1
+        last, given = trigger_of(chunk, -1), int(ranks[-1]) + 1
         yield chunk.take(np.flatnonzero(ranks < limit))
 
 
@@ -338,7 +315,7 @@ def _counts(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     held: Chunk | None = None
     for chunk in chunks:
         found = counted(chunk)
-        if held is not None and _trigger(held, 0) == _trigger(found, 0):
+        if held is not None and trigger_of(held, 0) == trigger_of(found, 0):
             found = dataclasses.replace(found, counts=found.counts.copy() if found.counts is not None else None)
             assert found.counts is not None
             assert held.counts is not None

@@ -297,8 +297,8 @@ class QueryState:
 
     @property
     def maker(self) -> AnyEvaluation | None:
-        """What makes the matches, and no others; None: HAVING leaves some out."""
-        return self.evaluation if self._having is None else None
+        """What makes the matches, and no others; None: HAVING leaves some out, or COUNT(*) looks at each."""
+        return None if self.compiled.judges or self.compiled.counts_later else self.evaluation
 
     def _judged(self, having: Having, chunks: Iterator[Chunk], slots: Array) -> Iterator[Chunk]:
         """What HAVING leaves of some chunks, of matches from where they begin; slots: of their segments."""

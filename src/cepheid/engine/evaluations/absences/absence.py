@@ -7,7 +7,7 @@ A trigger is vetoed exactly if the greatest start so far, among the intervals th
 
 What p does is not changed by it: consumption, strategies and LIMIT see all matches of p, and a veto is for all matches of a trigger. So these need
 not be made where there is one, however many they are: it is found before p reads its events (`vetoed_events`), and heeded there (`Events.vetoed`).
-Only FROM START a veto depends on where a match starts; so matches are made, and wait (`waiting_matches`).
+Only FROM START a veto depends on where a match starts; so matches are made, wait (`waiting_matches`), and are vetoed one by one (`vetoed_matches`).
 """
 
 from __future__ import annotations
@@ -168,10 +168,11 @@ def _in_one_order(completed: Ends, triggers: Ends, deadlines: Array) -> tuple[Ar
 
 
 def vetoed_matches(ends: Ends, starts: Array, completed: Sequence[Ends], absences: Sequence[Absence]) -> Array:
-    """As `vetoed`, of matches by several absences. starts: the times of their first events. completed: of each absence the matches of n."""
+    """As `vetoed`, of matches by the absences FROM START. starts: the times of their first events. completed: of each absence the matches of n."""
     veto = np.zeros(len(ends), np.bool_)
     for absence, own in zip(absences, completed, strict=True):
-        veto |= vetoed(dataclasses.replace(ends, times=starts) if absence.from_start else ends, own, absence.duration)
+        if absence.from_start:
+            veto |= vetoed(dataclasses.replace(ends, times=starts), own, absence.duration)
     return veto
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cepheid.engine.evaluations.base import Around, Chunk, collect
+from cepheid.engine.evaluations.counts.listed import bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +24,8 @@ class ChosenCount(Around):
     """An evaluation that gives the number of its matches per trigger instead of them; the same interface, chunks as of `Counting`."""
 
     def chunks(self, events: Events) -> Iterator[Chunk]:
-        """Read a batch, as `Evaluation.chunks`; one chunk at most."""
-        found = [counted(chunk) for chunk in self.evaluation.chunks(events)]
+        """Read a batch, as `Evaluation.chunks`; one chunk at most. Raises LimitError past MAX_LISTED."""
+        found = [counted(chunk) for chunk in bounded(self.evaluation.chunks(events))]
         if found:
             # The matches of one trigger may have come in several chunks.
             triggers = collect(found)
