@@ -21,7 +21,7 @@
 #   make readme  the README's blocks, in an empty environment, with the built wheel
 #   make docs    the documentation site, in out/site (`python -m http.server -d out/site`, or open index.html)
 #   make requirements    compile requirements/*.in anew
-#   make tables  the grammar's tables anew, after a change of grammar.lark
+#   make tables  the tables of the grammars anew, after a change of grammar.lark or match_recognize.lark
 #   make clean   remove what was built (distclean: the environments too)
 # Set PYTHON to use another interpreter than python3.
 

@@ -1,4 +1,4 @@
-"""Write src/cepheid/language/grammar.tables anew, after a change of grammar.lark: its LALR(1) tables, as lark computes them.
+"""Write the tables of src/cepheid/language anew, after a change of one of its grammars: its LALR(1) tables, as lark computes them.
 
 lark is a tool of development. At run time `cepheid.language.driver` reads queries by these tables, which say what lark would do: which terminals a
 state takes, in which order they are tried, and what is done for each. Sets, rules and states are numbered as a walk from the starts meets them, so
@@ -17,7 +17,7 @@ from lark.lexer import PatternStr
 from lark.parsers.lalr_analysis import Shift
 
 from cepheid.language.driver import END
-from cepheid.language.tables import FILE, STARTS, ParserState, Rule, Tables, identity, read_grammar
+from cepheid.language.tables import QUERIES, ROWS, Grammar, ParserState, Rule, Tables, identity, read_grammar
 
 if TYPE_CHECKING:
     from lark.grammar import Rule as LarkRule
@@ -27,22 +27,22 @@ KEYWORD = re.compile(r"((?:[a-z]\??)+)\\b")
 """The regular expression of one keyword, in one or two spellings: `within\\b`, `ne?xt\\b`."""
 
 
-def compiled(**options: Any) -> Lark:
-    """The parser of grammar.lark, by lark itself; options: more for `Lark`."""
+def compiled(grammar: Grammar = QUERIES, **options: Any) -> Lark:
+    """The parser of a grammar, by lark itself; options: more for `Lark`."""
     return Lark(
-        read_grammar(),
+        read_grammar(grammar),
         parser="lalr",
         lexer="contextual",
-        start=list(STARTS),
+        start=list(grammar.starts),
         keep_all_tokens=True,
         maybe_placeholders=False,
         **options,
     )
 
 
-def written(lark: Lark) -> str:
-    """The text of grammar.tables: the fields of `cepheid.language.tables.Tables` as JSON, one item to a line."""
-    found = Walk(lark).tables()._asdict()
+def written(lark: Lark, grammar: Grammar = QUERIES) -> str:
+    """The text of the tables: the fields of `cepheid.language.tables.Tables` as JSON, one item to a line."""
+    found = Walk(lark, grammar).tables()._asdict()
     return "{\n" + ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in found.items()) + "\n}\n"
 
 
@@ -65,14 +65,15 @@ class Walk:
         NotImplementedError: the grammar has something that the driver does not know.
     """
 
-    def __init__(self, lark: Lark) -> None:
+    def __init__(self, lark: Lark, grammar: Grammar = QUERIES) -> None:
+        self.grammar = grammar
         frontend: Any = lark.parser
         self.table = frontend.parser._parse_table  # noqa: SLF001 - lark has no other way to them
         self.lexers = frontend.lexer.lexers
         self.terminals = {terminal.name: terminal for terminal in lark.terminals}
         self.ignored = list(lark.ignore_tokens)
         _refuse("flags or callbacks of the lexer", lark.options.g_regex_flags or lark.options.lexer_callbacks)
-        self.states = dict.fromkeys(self.table.start_states[start] for start in STARTS)
+        self.states = dict.fromkeys(self.table.start_states[start] for start in grammar.starts)
         self.sets: dict[tuple[str, ...], int] = {}
         self.rules: dict[Rule, int] = {}
 
@@ -88,7 +89,7 @@ class Walk:
                     pending.append(target)
         states = [self._state(state, numbers) for state in pending]
         return Tables(
-            grammar=identity(),
+            grammar=identity(self.grammar),
             ignored=self.ignored,
             patterns={name: item.pattern.to_regexp() for name, item in self._kind("pattern")},
             words={name: " ".join(_spellings(item)) for name, item in self._kind("word")},
@@ -96,7 +97,9 @@ class Walk:
             sets=list(map(" ".join, self.sets)),
             rules=list(map(_rule_line, self.rules)),
             states=list(map(_state_line, states)),
-            starts={start: [numbers[self.table.start_states[start]], numbers[self.table.end_states[start]]] for start in STARTS},
+            starts={
+                start: [numbers[self.table.start_states[start]], numbers[self.table.end_states[start]]] for start in self.grammar.starts
+            },
         )
 
     def _kind(self, kind: str) -> list[tuple[str, TerminalDef]]:
@@ -172,4 +175,6 @@ def _refuse(what: str, found: object) -> None:
 
 
 if __name__ == "__main__":
-    (Path(__file__).parents[1] / "src/cepheid/language" / FILE).write_text(written(compiled()), encoding="utf-8", newline="\n")
+    for each in (QUERIES, ROWS):
+        path = Path(__file__).parents[1] / "src/cepheid/language" / each.file
+        path.write_text(written(compiled(each), each), encoding="utf-8", newline="\n")

@@ -24,7 +24,7 @@ from cepheid.language import diagnose, parse, parser, syntax, tables
 from cepheid.language.actions import Actions
 from cepheid.language.driver import END, Driver, UnexpectedError, small
 from cepheid.language.limits import MAX_TEXT
-from cepheid.language.tables import STARTS
+from cepheid.language.tables import QUERIES, ROWS, Grammar
 
 ROOT = Path(__file__).parents[2]
 
@@ -143,7 +143,7 @@ class Seen:
 
     def process(self, stream):
         self.symbols = []
-        watch = parser._Watch()
+        watch = parser.Watch()
         for symbol in stream:
             self.add(symbol)
             watch.see(symbol)
@@ -187,7 +187,7 @@ class ByDriver:
         self.driver = Driver(tables.stored(), Actions())
 
     def read(self, text: str, start: str) -> tuple[object, ...]:
-        seen, watch = Seen(), parser._Watch()
+        seen, watch = Seen(), parser.Watch()
 
         def see(symbol) -> None:
             seen.add(symbol)
@@ -217,14 +217,14 @@ def by_driver() -> ByDriver:
 def test_every_text_of_the_repository(by_lark, by_driver):
     outcomes = set()
     for text in TEXTS:
-        for start in STARTS:
+        for start in QUERIES.starts:
             for found in list(BEHIND[start].finditer(text))[:3]:
                 part = text[found.end() :]
                 outcome = by_driver.read(part, start)
                 assert outcome == by_lark.read(part, start), (start, part)
                 outcomes.add((start, outcome[0]))
     assert len(TEXTS) > 1000
-    assert {(start, kind) for start in STARTS for kind in ("tree", "unexpected")} <= outcomes
+    assert {(start, kind) for start in QUERIES.starts for kind in ("tree", "unexpected")} <= outcomes
 
 
 def test_mutations_of_the_texts(by_lark, by_driver, seed, cases):
@@ -232,7 +232,7 @@ def test_mutations_of_the_texts(by_lark, by_driver, seed, cases):
     kinds = []
     for _ in range(15 * cases):
         text = mutated(draws.choice(TEXTS), draws)
-        start = draws.choice(["query_start", *STARTS])
+        start = draws.choice(["query_start", *QUERIES.starts])
         places = [found.end() for found in BEHIND[start].finditer(text)]
         text = text[draws.choice(places) :] if places else text
         outcome = by_driver.read(text, start)
@@ -281,18 +281,21 @@ def test_the_message_is_that_of_the_place_and_of_what_was_expected(by_driver):
 # -------------------------------------------------------------------------------------------------------------------- the tables
 
 
-def test_the_tables_are_of_this_grammar():
+@pytest.mark.parametrize("grammar", [QUERIES, ROWS], ids=lambda grammar: grammar.name)
+def test_the_tables_are_of_this_grammar(grammar: Grammar):
     """Else run `make tables`."""
-    stored = (Path(tables.__file__).with_name(tables.FILE)).read_text(encoding="utf-8")
-    assert stored == MAKER.written(MAKER.compiled())
+    stored = (Path(tables.__file__).with_name(grammar.file)).read_text(encoding="utf-8")
+    assert stored == MAKER.written(MAKER.compiled(grammar), grammar)
 
 
-def test_a_grammar_has_one_text_of_tables():
+@pytest.mark.parametrize("grammar", [QUERIES, ROWS], ids=lambda grammar: grammar.name)
+def test_a_grammar_has_one_text_of_tables(grammar: Grammar):
     """Whatever the order of the sets of lark: lines that come and go would hide what a change does."""
-    code = "import sys; sys.path.insert(0, 'scripts'); import tables; sys.stdout.write(tables.written(tables.compiled()))"
+    which = f"tables.{'QUERIES' if grammar is QUERIES else 'ROWS'}"
+    code = f"import sys; sys.path.insert(0, 'scripts'); import tables; sys.stdout.write(tables.written(tables.compiled({which}), {which}))"
     environment = os.environ | {"PYTHONHASHSEED": "1"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == MAKER.written(MAKER.compiled())
+    assert done.stdout == MAKER.written(MAKER.compiled(grammar), grammar)
 
 
 def refused() -> str:
@@ -304,19 +307,19 @@ def refused() -> str:
 def test_tables_of_another_grammar_are_not_read(monkeypatch):
     assert tables.stored().grammar == tables.identity()
     with monkeypatch.context() as patch:
-        patch.setattr(tables, "read_grammar", lambda: "query_start: pattern")
+        patch.setattr(tables, "read_grammar", lambda _: "query_start: pattern")
         message = refused()
     assert message == (
         "error: cepheid/language/grammar.tables has not the tables of the grammar.lark beside it\n"
         "help: run `make tables` in a checkout of the sources; install cepheid again otherwise"
     )
     with monkeypatch.context() as patch:
-        patch.setattr(tables, "FILE", "missing.tables")
-        assert "missing.tables" in refused()
-    whole = tables._read(tables.FILE)
+        patch.setattr(tables, "_read", lambda name: (_ for _ in ()).throw(FileNotFoundError(name)))
+        assert "grammar.tables" in refused()
+    whole = tables._read(QUERIES.file)
     for damaged in (whole[:1000], "", "{}", whole.replace('"rules"', '"laws"')):
         with monkeypatch.context() as patch:
-            patch.setattr(tables, "_read", lambda name, damaged=damaged: damaged if name == tables.FILE else "")
+            patch.setattr(tables, "_read", lambda name, damaged=damaged: damaged if name == QUERIES.file else "")
             assert refused() == message
 
 
@@ -330,10 +333,10 @@ def test_tables_of_another_grammar_are_not_read(monkeypatch):
     ],
 )
 def test_a_grammar_that_the_driver_does_not_know_is_refused(monkeypatch, grammar, what):
-    monkeypatch.setattr(MAKER, "STARTS", ("start",))
-    monkeypatch.setattr(MAKER, "read_grammar", lambda: grammar)
+    own = Grammar("own", ("start",))
+    monkeypatch.setattr(MAKER, "read_grammar", lambda _: grammar)
     with pytest.raises(NotImplementedError, match=what):
-        MAKER.written(MAKER.compiled())
+        MAKER.written(MAKER.compiled(own), own)
 
 
 def test_every_line_of_the_tables_is_read(by_driver):
@@ -348,7 +351,7 @@ def test_every_line_of_the_tables_is_read(by_driver):
 
 
 def test_the_file_is_plain_text():
-    content = json.loads(Path(tables.__file__).with_name(tables.FILE).read_text(encoding="ascii"))
+    content = json.loads(Path(tables.__file__).with_name(QUERIES.file).read_text(encoding="ascii"))
     assert list(content) == list(tables.Tables._fields)
 
 

@@ -12,18 +12,24 @@ from typing import TYPE_CHECKING
 from cepheid.errors import QuerySyntaxError, Span
 from cepheid.language.driver import END
 from cepheid.language.words import FORBIDDEN
+from cepheid.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from cepheid.language.driver import UnexpectedError
     from cepheid.language.hints import Failure
 
+    Phrases = tuple[tuple[str, str, str], ...]
+    """What terminals are called: (phrase, terminals that must all be possible, terminals that it speaks of besides), each said once, in order."""
+
+    Unclosed = tuple[tuple[str, re.Pattern[str], str, str], ...]
+    """What begins and does not end: its sign, its whole form, the fact and the way out."""
+
 VALUE = "NAME QUOTED NUMBER STRING DURATION TRUE FALSE NULL DATED PARAMETER MINUS LPAR NOT CALL CASE DISTINCT"
 REPETITION = "PLUS QMARK ADJACENT_BRACE ADJACENT_PLUS BRACE"
 
-PHRASES: tuple[tuple[str, str, str], ...] = (
-    # phrase, terminals that must all be possible, terminals that it speaks of besides
+PHRASES: Phrases = (
     ("a pattern", "PROJECT SELECTOR TYPE", "QUOTED ANY LPAR NOT"),
     ("`*`, a strategy, a variable or a measure", "STRICT STAR CALL", f"ALL ANY NXT LAST MAX RESTRICTED {VALUE}"),
     ("`*`, a variable or a measure", "STAR CALL NAME", VALUE),
@@ -66,7 +72,6 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     *((word, word, "") for word in ("IN", "BETWEEN", "LIKE", "IS", "NULL", "NOT", "NONE", "LIMIT", "THEN", "ANY", "START")),
     ("the end of the query", END, ""),
 )
-"""How the possible terminals are said, in this order; each is said once."""
 
 LONGEST_FOUND = 40
 """Characters of a wrong word that a message shows."""
@@ -74,7 +79,7 @@ LONGEST_FOUND = 40
 FOUND = re.compile(r"[^\W\d]\w*|[0-9][\w.]*|'(?:[^']|'')*+'|`(?:[^`]|``)++`|<=|>=|<>|!=|==|&&|\|\||->|=>|\.{2,}|\$\w*|.", re.DOTALL)
 """A word or sign as a reader sees it."""
 
-UNCLOSED: tuple[tuple[str, re.Pattern[str], str, str], ...] = (
+UNCLOSED: Unclosed = (
     ("'", re.compile(r"'(?:[^']|'')*+'"), "a text is not closed", "end it with `'`; a quote inside a text is written twice: 'it''s'"),
     (
         "`",
@@ -99,6 +104,26 @@ BEHIND_BRACKETS = {"FROM", "WHERE", "PARTITION", "HAVING", "CONSUME", "TIME", "L
 WITH_BRACKETS = re.compile(r"'(?:[^']|'')*+'|`(?:[^`]|``)++`|--[^\n]*+|/\*.*?\*/|[()\[\]{}]", re.DOTALL)
 
 
+def _hints_of_queries(failure: Failure) -> tuple[str, ...]:
+    from cepheid.language.hints import hint  # a hundred regular expressions, for which no right query waits
+
+    return hint(failure)
+
+
+@record
+class Wording:
+    """How the mistakes in one kind of text are said. whole: the text. shortest: the help for an empty one. hints: what the user may have meant."""
+
+    whole: str
+    shortest: str
+    phrases: Phrases
+    unclosed: Unclosed
+    hints: Callable[[Failure], tuple[str, ...]]
+
+
+QUERY = Wording("the query", "the shortest query is SELECT * WHERE A ; B", PHRASES, UNCLOSED, _hints_of_queries)
+
+
 def check_characters(text: str) -> None:
     """Refuse control characters and lone surrogates anywhere in the text.
 
@@ -114,27 +139,27 @@ def check_characters(text: str) -> None:
         )
 
 
-def syntax_error(text: str, error: UnexpectedError) -> QuerySyntaxError:
+def syntax_error(text: str, error: UnexpectedError, wording: Wording = QUERY) -> QuerySyntaxError:
     """The error of Cepheid for an error of the parser: fact, place and help."""
     end = len(text.rstrip())
     place = error.position
     if place >= end:
-        return _at_the_end(text, end, error.accepted)
-    for sign, form, fact, way_out in UNCLOSED:
+        return _at_the_end(text, end, error.accepted, wording)
+    for sign, form, fact, way_out in wording.unclosed:
         if text.startswith(sign, place) and form.match(text, place) is None:
             return QuerySyntaxError(fact, help=way_out, text=text, span=Span(place, place + len(sign)))
     found = FOUND.match(text, place)
     word = found[0] if found is not None else text[place]
     shown = word if len(word) <= LONGEST_FOUND else f"{word[:LONGEST_FOUND]}..."
-    fact = f"expected {expected(error.accepted)}, found `{shown}`"
-    return QuerySyntaxError(fact, help=_help(text, place, word, error.accepted), text=text, span=Span(place, place + len(word)))
+    fact = f"expected {expected(error.accepted, wording.phrases)}, found `{shown}`"
+    return QuerySyntaxError(fact, help=_help(text, place, word, error.accepted, wording), text=text, span=Span(place, place + len(word)))
 
 
-def expected(accepted: Iterable[str]) -> str:
+def expected(accepted: Iterable[str], phrases: Phrases = PHRASES) -> str:
     """The terminals in words: `` `;`, THEN or the end of the query``."""
     left = set(accepted)
     said: list[str] = []
-    for phrase, needed, besides in PHRASES:
+    for phrase, needed, besides in phrases:
         if left.issuperset(needed.split()):
             left.difference_update(needed.split(), besides.split())
             said.append(phrase)
@@ -143,18 +168,18 @@ def expected(accepted: Iterable[str]) -> str:
     return f"{', '.join(said[:-1])} or {said[-1]}"
 
 
-def _at_the_end(text: str, end: int, accepted: frozenset[str]) -> QuerySyntaxError:
+def _at_the_end(text: str, end: int, accepted: frozenset[str], wording: Wording) -> QuerySyntaxError:
     if end == 0:
-        return QuerySyntaxError("the query is empty", help="the shortest query is SELECT * WHERE A ; B", text=text, span=Span(0, 0))
-    fact = f"expected {expected(accepted)}, found the end of the query"
-    return QuerySyntaxError(fact, help=_help(text, end, "", accepted), text=text, span=Span(end, end + 1))
+        return QuerySyntaxError(f"{wording.whole} is empty", help=wording.shortest, text=text, span=Span(0, 0))
+    fact = f"expected {expected(accepted, wording.phrases)}, found the end of {wording.whole}"
+    return QuerySyntaxError(fact, help=_help(text, end, "", accepted, wording), text=text, span=Span(end, end + 1))
 
 
-def _help(text: str, place: int, word: str, accepted: frozenset[str]) -> tuple[str, ...]:
-    from cepheid.language.hints import Failure, hint  # a hundred regular expressions, for which no right query waits
+def _help(text: str, place: int, word: str, accepted: frozenset[str], wording: Wording) -> tuple[str, ...]:
+    from cepheid.language.hints import Failure
 
     failure = Failure(text, place, word, accepted)
-    return (*hint(failure), *_bracket_help(failure))
+    return (*wording.hints(failure), *_bracket_help(failure))
 
 
 def _bracket_help(failure: Failure) -> tuple[str, ...]:

@@ -102,7 +102,7 @@ def _parse(text: str, start: str) -> Node:
         raise limits.text_limit(len(text))
     try:
         check_characters(text)
-        tree: Node = _driver().parse(text, start, _Watch().see)
+        tree: Node = _driver().parse(text, start, Watch().see)
         limits.check_size(tree)
     except CepheidError as error:
         raise error.located(text) from None
@@ -116,7 +116,7 @@ def _driver() -> Driver:
     return Driver(stored(), Actions())
 
 
-class _Watch:
+class Watch:
     """Counts symbols and open brackets while the text is read, before the parser has to remember them.
 
     It also looks at the name of a time model, which would else be looked at when the clause ends: what is wrong behind it is said after that.
@@ -129,6 +129,7 @@ class _Watch:
         self._prefixes = 0
 
     def see(self, symbol: Symbol) -> None:
+        """Count a symbol; raises LimitError past a limit, QuerySyntaxError for an unknown time model."""
         self._prefixes = self._prefixes + 1 if symbol.type in {"NOT", "MINUS"} else 0
         if symbol in {"(", "[", "{"}:
             self._depth += 1

@@ -90,7 +90,7 @@ def to_text(node: syntax.Node, *, indent: int | None = None) -> str:
     if isinstance(node, syntax.Pattern):
         return _pattern(node)
     if isinstance(node, syntax.Expression):
-        return _Expressions().write(node)
+        return Expressions().write(node)
     return PARTS[type(node)](node)
 
 
@@ -116,13 +116,13 @@ def _query(query: syntax.Query, indent: int | None, depth: int) -> str:
         window = "" if query.partition_within is None else f" WITHIN {_window(query.partition_within)}"
         lines.append(f"PARTITION BY {_names(query.partition_by)}{window}")
     if query.having is not None:
-        lines.append(f"HAVING {_Expressions().write(query.having)}")
+        lines.append(f"HAVING {Expressions().write(query.having)}")
     if query.consume is not Consumption.NONE:
         lines.append(f"CONSUME BY {query.consume.value}")
     if query.model is not None:
         lines.append(f"TIME MODEL {query.model.value}")
     if query.limit is not None:
-        lines.append(f"LIMIT {_count(query.limit)}")
+        lines.append(f"LIMIT {count_text(query.limit)}")
     return " ".join(lines) if indent is None else ("\n" + " " * (indent * depth)).join(lines)
 
 
@@ -136,7 +136,7 @@ def _definition(definition: syntax.Definition, indent: int | None, depth: int) -
 
 def _target(target: syntax.Target) -> str:
     # A WITHIN or FROM cannot be mistaken here: a target is a sum, and what is looser stands in parentheses.
-    written = _Expressions(RESERVED_AS_TARGET).write(target.expression, Level.SUM)
+    written = Expressions(RESERVED_AS_TARGET).write(target.expression, Level.SUM)
     return written if target.name is None else f"{written} AS {write_name(target.name)}"
 
 
@@ -147,17 +147,20 @@ def _names(names: Iterable[str], reserved: re.Pattern[str] | None = None) -> str
 # ------------------------------------------------------------------------------------------------------------- durations and gaps
 
 
-def _count(count: int | syntax.Parameter) -> str:
-    return _parameter(count) if isinstance(count, syntax.Parameter) else str(count)
+def count_text(count: int | syntax.Parameter) -> str:
+    """A number of events or repetitions."""
+    return parameter_text(count) if isinstance(count, syntax.Parameter) else str(count)
 
 
-def _parameter(parameter: syntax.Parameter) -> str:
+def parameter_text(parameter: syntax.Parameter) -> str:
+    """`:name`."""
     return f":{write_name(parameter.name)}"
 
 
-def _duration(duration: syntax.Duration | syntax.Parameter) -> str:
+def duration_text(duration: syntax.Duration | syntax.Parameter) -> str:
+    """A duration with its unit."""
     if isinstance(duration, syntax.Parameter):
-        return _parameter(duration)
+        return parameter_text(duration)
     return f"{duration.value:f}{'' if duration.unit is None else UNIT_SYMBOLS[duration.unit]}"
 
 
@@ -165,20 +168,20 @@ def _interval(interval: syntax.Interval) -> str:
     lower, upper = interval.lower, interval.upper
     strict = interval.lower_strict or interval.upper_strict
     if lower is not None and upper is not None and not strict:
-        return f"[= {_duration(lower)}]" if lower == upper else f"[{_duration(lower)}, {_duration(upper)}]"
+        return f"[= {duration_text(lower)}]" if lower == upper else f"[{duration_text(lower)}, {duration_text(upper)}]"
     bounds = []
     if lower is not None:
-        bounds.append(f"{'>' if interval.lower_strict else '>='} {_duration(lower)}")
+        bounds.append(f"{'>' if interval.lower_strict else '>='} {duration_text(lower)}")
     if upper is not None:
-        bounds.append(f"{'<' if interval.upper_strict else '<='} {_duration(upper)}")
+        bounds.append(f"{'<' if interval.upper_strict else '<='} {duration_text(upper)}")
     return f"[{', '.join(bounds)}]"
 
 
 def _window(window: syntax.Interval | syntax.EventCount) -> str:
     if isinstance(window, syntax.EventCount):
-        return f"{_count(window.count)} EVENTS"
+        return f"{count_text(window.count)} EVENTS"
     if window.lower is None and window.upper is not None and not window.upper_strict:
-        return _duration(window.upper)
+        return duration_text(window.upper)
     return _interval(window)
 
 
@@ -206,13 +209,13 @@ def _clauses(pattern: syntax.Pattern) -> tuple[syntax.Pattern, list[str]]:
     while True:
         match pattern:
             case syntax.Filter(inner, condition):
-                clauses.append(f"FILTER {_Expressions().write(condition)}")
+                clauses.append(f"FILTER {Expressions().write(condition)}")
             case syntax.Within(inner, window):
                 clauses.append(f"WITHIN {_window(window)}")
             case syntax.Unless(inner, negated):
                 clauses.append(f"UNLESS {_pattern(negated, Level.OR)}")
             case syntax.Absence(inner, negated, duration, from_start):
-                length = _gap(duration) if isinstance(duration, syntax.Interval) else _duration(duration)
+                length = _gap(duration) if isinstance(duration, syntax.Interval) else duration_text(duration)
                 start = " FROM START" if from_start else ""
                 clauses.append(f"NOT FOLLOWED BY {_pattern(negated, Level.OR)} FOR {length}{start}")
             case _:
@@ -247,9 +250,9 @@ def _iterate(pattern: syntax.Iterate) -> str:
     if not pattern.braces:
         counts = "+"
     elif pattern.maximum == pattern.minimum:
-        counts = f"{{{_count(pattern.minimum)}}}"
+        counts = f"{{{count_text(pattern.minimum)}}}"
     else:
-        counts = f"{{{_count(pattern.minimum)},{'' if pattern.maximum is None else _count(pattern.maximum)}}}"
+        counts = f"{{{count_text(pattern.minimum)},{'' if pattern.maximum is None else count_text(pattern.maximum)}}}"
     return f"{_operand(pattern.pattern)}{sign}{counts}{_gap(pattern.gap)}"
 
 
@@ -284,8 +287,8 @@ PATTERNS: dict[type[syntax.Node], Writer] = {
 }
 
 PARTS: dict[type[syntax.Node], Writer] = {
-    syntax.When: lambda node: _Expressions().when(node),
-    syntax.Duration: _duration,
+    syntax.When: lambda node: Expressions().when(node),
+    syntax.Duration: duration_text,
     syntax.Interval: _interval,
     syntax.EventCount: _window,
     syntax.Link: _link,
@@ -298,46 +301,53 @@ PARTS: dict[type[syntax.Node], Writer] = {
 # -------------------------------------------------------------------------------------------------------------------- expressions
 
 
-def _text(value: str) -> str:
+def quoted_text(value: str) -> str:
+    """A text in single quotes."""
     return "'" + value.replace("'", "''") + "'"
 
 
-class _Expressions:
-    """Writes expressions; `reserved` are the names that need backticks as a first word."""
+class Expressions:
+    """Writes expressions, each node by `plainly`; `reserved` are the names that need backticks as a first word."""
 
     def __init__(self, reserved: re.Pattern[str] = RESERVED_IN_EXPRESSIONS) -> None:
         self.reserved = reserved
 
     def write(self, expression: syntax.Expression, place: Level = Level.CLAUSE) -> str:
-        written = self._plainly(expression)
+        """An expression, in parentheses where its place needs them."""
+        written = self.plainly(expression)
         return written if _level(expression) >= place else f"({written})"
 
     def name(self, name: str) -> str:
+        """A name that may be a first word."""
         return write_name(name, reserved=self.reserved)
 
     def variable(self, reference: syntax.Attribute | syntax.System) -> str:
+        """The variable of an attribute, with its prev."""
         return f"prev({self.name(reference.variable)})" if reference.previous else self.name(reference.variable)
 
     def listed(self, expressions: Iterable[syntax.Expression]) -> str:
+        """Expressions with commas between."""
         return ", ".join(self.write(expression) for expression in expressions)
 
     def when(self, branch: syntax.When) -> str:
+        """A branch of CASE."""
         return f"WHEN {self.write(branch.condition)} THEN {self.write(branch.value)}"
 
-    def _plainly(self, expression: syntax.Expression) -> str:
+    def plainly(self, expression: syntax.Expression) -> str:
+        """The text of a node without parentheses around it."""
         match expression:
             case syntax.Number(text):
                 return text
             case syntax.Text(value):
-                return _text(value)
+                return quoted_text(value)
             case syntax.Constant(value):
                 return "NULL" if value is None else str(value).upper()
             case syntax.Instant(kind, value):
-                return f"{kind} {_text(value)}"
+                return f"{kind} {quoted_text(value)}"
             case syntax.DurationValue(duration):
-                return _duration(duration)
+                return duration_text(duration)
             case syntax.Parameter():
-                return _parameter(expression)
+                return parameter_text(expression)
             case syntax.Word(name):
                 return self.name(name)
             case syntax.Attribute(_, path):
@@ -379,13 +389,13 @@ class _Expressions:
             case syntax.IsNull(operand, negated):
                 return f"{self.write(operand, Level.SUM)} IS {_not(negated)}NULL"
             case syntax.In(operand, options, negated):
-                written = _parameter(options) if isinstance(options, syntax.Parameter) else f"({self.listed(options)})"
+                written = parameter_text(options) if isinstance(options, syntax.Parameter) else f"({self.listed(options)})"
                 return f"{self.write(operand, Level.SUM)} {_not(negated)}IN {written}"
             case syntax.Between(operand, low, high, negated):
                 ends = f"{self.write(low, Level.SUM)} AND {self.write(high, Level.SUM)}"
                 return f"{self.write(operand, Level.SUM)} {_not(negated)}BETWEEN {ends}"
             case syntax.Like(operand, pattern, negated):
-                return f"{self.write(operand, Level.SUM)} {_not(negated)}LIKE {_text(pattern)}"
+                return f"{self.write(operand, Level.SUM)} {_not(negated)}LIKE {quoted_text(pattern)}"
             case _:
                 raise TypeError(f"{type(expression).__name__} is not an expression of the language")
 

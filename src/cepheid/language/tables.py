@@ -1,4 +1,6 @@
-"""The tables that queries are read by: `grammar.tables` beside grammar.lark, which scripts/tables.py computes from it.
+"""The tables that texts are read by: `grammar.tables` beside grammar.lark, `match_recognize.tables` beside match_recognize.lark.
+
+scripts/tables.py computes them from the grammars.
 
 They are LALR(1) tables and, for every set of terminals that a state takes, the order in which these are tried. The file is JSON: nothing runs when it
 is read, and its differences can be read. States, sets and rules are a line of text each, which is taken apart when a text first needs it. So the file
@@ -15,9 +17,22 @@ from typing import NamedTuple
 
 from cepheid.errors import SetupError
 
-STARTS = ("query_start", "pattern_start", "condition_start", "window_start", "target_start", "duration_start")
 
-FILE = "grammar.tables"
+class Grammar(NamedTuple):
+    """A grammar of this package; its tables are beside it, under the same name."""
+
+    name: str
+    starts: tuple[str, ...]
+
+    @property
+    def file(self) -> str:
+        """The file of the tables."""
+        return f"{self.name}.tables"
+
+
+QUERIES = Grammar("grammar", ("query_start", "pattern_start", "condition_start", "window_start", "target_start", "duration_start"))
+
+ROWS = Grammar("match_recognize", ("clause_start", "row_pattern_start", "expression_start"))
 
 
 class Rule(NamedTuple):
@@ -48,7 +63,7 @@ class Tables(NamedTuple):
     """What the file says. A rule, a state and a set of terminals is named by its number, the place in its list."""
 
     grammar: str
-    """SHA-256 of grammar.lark, in hexadecimal digits."""
+    """SHA-256 of the grammar, in hexadecimal digits."""
     starts: dict[str, list[int]]
     """The first and the last state of each start."""
     ignored: list[str]
@@ -82,30 +97,30 @@ class Tables(NamedTuple):
         return ParserState(int(terminals), tuple(map(int, steps.split())), dict(zip(words[::2], map(int, words[1::2]), strict=True)))
 
 
-def read_grammar() -> str:
-    """The text of grammar.lark."""
-    return _read("grammar.lark")
+def read_grammar(grammar: Grammar = QUERIES) -> str:
+    """The text of a grammar."""
+    return _read(f"{grammar.name}.lark")
 
 
-def identity() -> str:
-    """What the tables of grammar.lark name it."""
-    return hashlib.sha256(read_grammar().encode()).hexdigest()
+def identity(grammar: Grammar = QUERIES) -> str:
+    """What the tables of a grammar name it."""
+    return hashlib.sha256(read_grammar(grammar).encode()).hexdigest()
 
 
-def stored() -> Tables:
+def stored(grammar: Grammar = QUERIES) -> Tables:
     """The tables of the file.
 
     Raises:
         SetupError: there is none, or it is of another grammar: something is wrong with the package, not with a query.
     """
     try:
-        found = Tables(**json.loads(_read(FILE)))
-        fits = found.grammar == identity()
+        found = Tables(**json.loads(_read(grammar.file)))
+        fits = found.grammar == identity(grammar)
     except (OSError, ValueError, TypeError):  # not there, cut off, or with other fields
         fits = False
     if not fits:
         raise SetupError(
-            f"cepheid/language/{FILE} has not the tables of the grammar.lark beside it",
+            f"cepheid/language/{grammar.file} has not the tables of the {grammar.name}.lark beside it",
             help="run `make tables` in a checkout of the sources; install cepheid again otherwise",
         )
     return found
