@@ -155,10 +155,10 @@ def _canonical(value: Any, kind: pa.DataType) -> Any:
 
 def compare(operator: str, left: Any, right: Any) -> bool:
     """A comparison of two values; false on NULL."""
-    return left is not None and right is not None and COMPARISONS[operator](_comparable(left), _comparable(right))
+    return left is not None and right is not None and COMPARISONS[operator](comparable(left), comparable(right))
 
 
-def _comparable(value: Any) -> Any:
+def comparable(value: Any) -> Any:
     """A key with the order of the language: strings by their UTF-8 bytes."""
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
 
