@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 import cepheid.kernel
-from cepheid.engine.evaluations import base, block_run
+from cepheid.automata import places
+from cepheid.engine.evaluations import base, block_run, preferred
 from cepheid.engine.evaluations.choosing import last, maximal, next, restricted  # noqa: A004 - a module called after NXT
 from cepheid.engine.evaluations.graph import match
 from cepheid.engine.evaluations.guards import guarded_cells, guarded_memo, guarded_parts_run, guarded_run, guarded_sets, guarded_tables
 from cepheid.engine.memory import blocks, count_blocks, pools
 from cepheid.kernel import kernel
+from cepheid.language.rows_syntax import Skip
 from cepheid.language.syntax import Consumption
 
 FOLDER = Path(cepheid.kernel.__file__).parent
@@ -33,6 +35,8 @@ TABLES = {"EXITS": "EXIT_", "FIELDS": "S_", "RECORD": "R_", "ACTION": "A_", "NOD
 
 WORK = ("COUNT", "SIZE", "SETS", "CELLS", "FIRSTS", "LENGTHS", "ROWS", "STATES", "FREE", "FOUND", "PLACES", "HEADER")
 """What MAX writes down first of its work, in the kernel of guards alone."""
+
+SKIPS = ("PAST", "NEXT", "FIRST", "LAST")
 
 PART_NODE = ("CELL", "EDGES", "CHILD", "START", "LEFT", "SAME", "BEFORE", "RANK", "LOWER", "UPPER")
 """What it writes down of a cell that it meets on the way back through a part."""
@@ -99,6 +103,8 @@ OTHERS = {
     | {"B_ALIVE": count_blocks.WORDS, "E_ROW": count_blocks.ENTRY}
     | {f"E_{name}": place for place, name in enumerate(("POSITION", "TIME", "CODE", "BEFORE"))},
     "track": {},
+    "preferred": {"UNKNOWN": preferred.UNKNOWN, "NONE": preferred.NONE, "ACCEPT": places.ACCEPT}
+    | {f"SKIP_{name}": list(Skip).index(Skip[whole]) for name, whole in zip(SKIPS, kernel("preferred").SKIPS, strict=True)},
     "restricted": SUPPORTS
     | DIRECTORY
     | {f"K_{kind.__name__.upper()}": number for kind, number in restricted.KINDS.items() if kind.__name__ != "Sequence"}
