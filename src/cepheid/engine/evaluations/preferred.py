@@ -18,13 +18,11 @@ import numpy as np
 from cepheid.automata.places import ACCEPT
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import InputError, LimitError
-from cepheid.kernel import kernel
+from cepheid.kernel import bound, kernel
 from cepheid.language.rows_syntax import Skip
 from cepheid.records import record
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from cepheid.automata.places import Places
     from cepheid.engine.memory.pools import Array
     from cepheid.logical.rows import RowPlan
@@ -156,64 +154,59 @@ class Preferred:
     def __init__(self, tables: PreferredTables, letters: Array, cuts: Array, *, variant: str | None = None) -> None:
         """letters: uint64, of each row. cuts: int64, where each partition starts, and behind them the number of rows. variant: of the kernel."""
         self._tables = tables
-        self._kernel: ModuleType = kernel("preferred", variant)
-        self._fields = {name: place for place, name in enumerate(self._kernel.FIELDS)}
+        module = kernel("preferred", variant)
+        self._run = bound(module)
+        self._exits: tuple[str, ...] = module.EXITS
+        self._fields = {name: place for place, name in enumerate(module.FIELDS)}
         self._vector = np.zeros(len(self._fields), np.int64)
         self._codes = tables.codes(letters)
         self._cuts = np.ascontiguousarray(cuts, np.int64)
-        self._viable = np.zeros(len(letters) + 1, np.int32)
+
+    def _get(self, name: str) -> int:
+        return int(self._vector[self._fields[name]])
+
+    def _set(self, **values: int) -> None:
+        for name, value in values.items():
+            self._vector[self._fields[name]] = value
 
     def matches(self) -> PreferredMatches:
         """All of them, by partition and start.
 
         Raises InputError where AFTER MATCH SKIP TO a variable has no row, or resumes at the first row; LimitError past SETS_LIMIT.
         """
-        self._backward()
-        return self._forward()
-
-    def _call(self, name: str, *arrays: Array) -> str:
-        """A pass of the kernel, until it exits: how."""
-        given = arrays if self._kernel.COMPILED else [array.data for array in arrays]
-        exits: tuple[str, ...] = self._kernel.EXITS
-        code: int = getattr(self._kernel, name)(*given)
-        return exits[code]
-
-    def _backward(self) -> None:
-        tables, vector, fields = self._tables, self._vector, self._fields
-        vector[fields["segment"]] = len(self._cuts) - 2
-        vector[fields["row"]] = len(self._codes)
+        tables, rows = self._tables, len(self._codes)
+        viable = np.zeros(rows + 1, np.int32)
+        starts: Array = np.zeros(FIRST_ROOM, np.int64)
+        offsets: Array = np.zeros(FIRST_ROOM + 1, np.int64)
+        places: Array = np.zeros(FIRST_ROOM, np.int32)
+        self._set(segment=len(self._cuts) - 2, row=rows, start=len(tables.places), skip=list(Skip).index(tables.plan.skip))
         while True:
-            vector[fields["codes"]] = tables.back.shape[1]
-            if self._call("backward", vector, self._codes, self._cuts, tables.back.reshape(-1), tables.last, self._viable) == "done":
-                return
-            segment, row = int(vector[fields["segment"]]), int(vector[fields["row"]])
-            tables.fill_back(None if row == self._cuts[segment + 1] else int(vector[fields["state"]]), int(self._codes[row - 1]))
-
-    def _forward(self) -> PreferredMatches:
-        tables, vector, fields = self._tables, self._vector, self._fields
-        vector[:] = 0
-        vector[fields["start"]] = len(tables.places)
-        vector[fields["skip"]] = list(Skip).index(tables.plan.skip)
-        starts, offsets = np.zeros(FIRST_ROOM, np.int64), np.zeros(FIRST_ROOM + 1, np.int64)
-        places = np.zeros(FIRST_ROOM, np.int32)
-        while True:
-            vector[fields["states"]] = tables.choice.shape[1]
-            choice = tables.choice.reshape(-1)
-            way = self._call("forward", vector, self._cuts, self._viable, choice, tables.ends, tables.resumes, starts, offsets, places)
-            matches, marks = int(vector[fields["matches"]]), int(vector[fields["marks"]])
+            back, choice = tables.back, tables.choice
+            self._set(codes=back.shape[1], states=choice.shape[1])
+            shared = (self._codes, self._cuts, back.reshape(-1), tables.last, choice.reshape(-1), tables.ends, tables.resumes, viable)
+            way = self._exits[self._run((self._vector, *shared, starts, offsets, places))]
+            matches, marks = self._get("matches"), self._get("marks")
             if way == "done":
                 return PreferredMatches(starts[:matches], offsets[: matches + 1], places[:marks])
             if way == "entry":
-                tables.fill_choice(int(vector[fields["origin"]]), int(vector[fields["state"]]))
+                self._fill()
             elif way == "output":
-                starts, offsets = np.append(starts, np.zeros_like(starts)), np.append(offsets, np.zeros_like(starts))
-                places = np.append(places, np.zeros(len(places) + FIRST_ROOM, np.int32))
+                starts, offsets, places = (np.append(buffer, np.zeros_like(buffer)) for buffer in (starts, offsets, places))
             else:
                 raise self._no_way_on(way, int(starts[matches - 1]))
 
+    def _fill(self) -> None:
+        """Find the entry that the kernel asks for."""
+        if self._get("forward"):
+            self._tables.fill_choice(self._get("origin"), self._get("state"))
+            return
+        row = self._get("row")
+        is_last = row == self._cuts[self._get("segment") + 1]
+        self._tables.fill_back(None if is_last else self._get("state"), int(self._codes[row - 1]))
+
     def _no_way_on(self, way: str, start: int) -> InputError:
         """The error where AFTER MATCH SKIP TO cannot go on."""
-        names, segment = " or ".join(sorted(self._tables.plan.resume)), int(self._vector[self._fields["segment"]])
+        names, segment = " or ".join(sorted(self._tables.plan.resume)), self._get("segment")
         match = f"the match from row {start - int(self._cuts[segment])} of its partition"
         if way == "absent":
             return InputError(
