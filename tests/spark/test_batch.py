@@ -7,6 +7,8 @@ import functools
 import inspect
 import random
 import re
+import threading
+import time as clock
 from decimal import Decimal
 
 import pandas as pd
@@ -20,7 +22,8 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import cepheid
-from cepheid.errors import InputError, SchemaError
+from cepheid.errors import InputError, NotSupportedError, SchemaError, SetupError
+from cepheid.spark import recognition as recognition_module
 from cepheid.spark.recognition import on
 from cepheid.spark.translation import cepheid_error, translated
 
@@ -451,6 +454,13 @@ def test_other_errors_pass_untranslated():
     with pytest.raises(ZeroDivisionError), translated():
         raise ZeroDivisionError
     assert cepheid_error(ValueError("cepheid.errors.Nothing: error: x")) is None
+    twice = cepheid_error(ValueError("[DUPLICATED_METRICS_NAME] The metric name is not unique: cepheid.dropped."))
+    assert isinstance(twice, NotSupportedError)
+    assert "give both queries to one" in twice.help[0]
+    for name in ("pyarrow", "cepheid"):
+        missing = cepheid_error(ValueError(f"ModuleNotFoundError: No module named '{name}'"))
+        assert isinstance(missing, SetupError)
+        assert "PYSPARK_PYTHON" in missing.help[0]
 
 
 def test_an_error_that_only_the_plan_of_a_job_shows_is_not_its_error():
@@ -484,6 +494,30 @@ def test_events_that_are_no_frame_of_spark_name_the_way():
         with pytest.raises(cepheid.InputError, match=f"a Spark query takes a Spark DataFrame, not a {what}") as error:
             recognition(events)
         assert error.value.help[0].startswith("q.run(..) takes other events")
+
+
+def test_nobody_waits_for_a_result_that_never_runs(spark, monkeypatch):
+    """Spark's own call would wait without end; while a job runs it may be the one."""
+    monkeypatch.setattr(recognition_module, "PATIENCE", 0.3)
+    frame = spark.createDataFrame([("A", 1, None), ("A", 2, 1)], "type string, ts long, k long")
+    recognition = cepheid.query("SELECT * WHERE A PARTITION BY k").on()
+    first = frame.transform(recognition)
+    assert first.count() == 1
+    assert recognition.counts()["null_keys"] == 1
+    frame.transform(recognition)
+    with pytest.raises(InputError, match="which no action has run"):
+        recognition.counts()
+    late = frame.transform(recognition)
+    running = threading.Thread(target=lambda: (clock.sleep(0.1), late.count()))
+    running.start()
+    assert recognition.counts()["null_keys"] == 1
+    running.join()
+
+
+def test_two_columns_of_one_name_by_match_id(spark):
+    frame = spark.createDataFrame([("A", 1)], "type string, ts long")
+    with pytest.raises(SchemaError, match="another one to match_id="):
+        frame.transform(cepheid.query("SELECT count(A) AS a WHERE A").on(match_id="a"))
 
 
 def test_what_a_stream_counts_its_listener_says(spark, tmp_path):

@@ -14,7 +14,7 @@ import pytest
 from test_stream import Feed
 
 import cepheid
-from cepheid.errors import InputError, LimitError, SchemaError
+from cepheid.errors import BindError, InputError, LimitError, SchemaError
 from cepheid.spark import on_rules, versions
 
 UTC = dt.UTC
@@ -112,6 +112,12 @@ def test_what_cannot_be(spark):
         stream.withColumnRenamed("k", "Decided_Time").transform(on_rules([], keys="Decided_Time", lateness="1s"))
     with pytest.raises(InputError, match="until="):
         stream.transform(on_rules(ROWS, keys="k", lateness="1s", until="end"))
+    for events in (frame, stream):
+        nested = events.selectExpr("type", "ts", "named_struct('id', k) AS place")
+        with pytest.raises(BindError, match="`place`") as caught:
+            nested.transform(on_rules(ROWS, keys="place", lateness="1s" if events.isStreaming else None))
+        assert "SELECT" not in str(caught.value), "a query that nobody wrote"
+        assert "keys= names the attributes" in str(caught.value)
     refused = on_rules(ROWS, keys="k").refused(frame)
     assert [each.name for each in refused] == ["no key", "wrong"]
     assert frame.transform(on_rules([], keys="k")).count() == 0

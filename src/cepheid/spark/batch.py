@@ -179,9 +179,10 @@ class Plan:
         for field in self.output().fields:
             name = field.name if self.case_sensitive else field.name.lower()
             if name in seen:
+                identity = self.options.match_id in {seen[name], field.name}
                 raise SchemaError(
                     f"the output would have two columns named `{seen[name]}` and `{field.name}`, which are the same to Spark",
-                    help=f"give another name in the query: `AS {field.name}_`",
+                    help=f"give another name in the query: `AS {field.name}_`{', or another one to match_id=' * identity}",
                 )
             seen[name] = field.name
 

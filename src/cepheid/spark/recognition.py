@@ -6,8 +6,9 @@ A `Recognition` has no events and no state. The embedded `Recognizer` has both: 
 
 from __future__ import annotations
 
+import time as clock
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from cepheid.spark.stream import StreamPlan
 
 ANY_ORDER = "any"
+
+PATIENCE = 5.0
+"""Seconds without any job after which nobody waits for an action on a result any more."""
 """`order="any"`: events of one key, time and tie-breakers come in any order."""
 
 
@@ -261,7 +265,8 @@ class Recognition:
 
         By reason: a NULL key (`null_keys`), a NULL time (`null_times`), a time outside the years 1 to 9999 (`bad_times`). Events of any type are
         counted, also those that could not change the result. Waits for the first action to end. If Spark has lost the counts of that action (it skips
-        the rest of a plan when no rows are left), a job counts again. Raises InputError where there was a stream alone.
+        the rest of a plan when no rows are left), a job counts again. Raises InputError where there was a stream alone, and where the last result has
+        not run and no job of the session is running.
         """
         if self._streams and self._last is None:
             raise InputError(
@@ -271,6 +276,7 @@ class Recognition:
         several, observation = self._last or (None, None)
         if several is None or observation is None:
             return {}
+        _wait_for(observation)
         try:
             found = dict(observation.get)
         except Exception as error:
@@ -298,3 +304,36 @@ class Recognition:
     def __repr__(self) -> str:
         queries = repr(self.queries[0]) if self.names is None else repr(dict(zip(self.names, self.queries, strict=True)))
         return f"cepheid.spark.on({queries}, {self.options!r})"
+
+
+def _wait_for(observation: Observation) -> None:
+    """Wait until an action has told what was observed, as long as any job runs; Spark itself would wait for an action that never comes.
+
+    Raises InputError where none does for PATIENCE seconds.
+    """
+    observed = getattr(observation, "_jo", None)
+    if observed is None:  # with a client of Spark Connect, which does not wait
+        return
+    from pyspark import SparkContext
+
+    jobs = SparkContext.getOrCreate().statusTracker()
+    quiet = clock.monotonic()
+    while not _is_told(observed):
+        if jobs.getActiveJobsIds():
+            quiet = clock.monotonic()
+        elif clock.monotonic() - quiet > PATIENCE:
+            raise InputError(
+                "counts() is about the last result, which no action has run",
+                help="run it first, as in matches.count() or matches.write: then call counts(); one `on` for each result tells them apart",
+            )
+        clock.sleep(0.02)
+
+
+def _is_told(observed: Any) -> bool:
+    """Whether an action has told what was observed; of a Spark that does not say so, True: then its own call waits."""
+    try:
+        return bool(observed.future().isCompleted())
+    except Exception as error:
+        if not type(error).__name__.startswith("Py4J"):  # py4j itself is not there beside a client of Spark Connect
+            raise
+        return True

@@ -9,12 +9,13 @@ events do, and one that is repeated knows the same rules.
 from __future__ import annotations
 
 import functools
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as spark_types
 
 from cepheid.engine.output.rule_table import OWN
-from cepheid.errors import InputError, SchemaError, did_you_mean, quoted
+from cepheid.errors import CepheidError, InputError, SchemaError, did_you_mean, quoted
 from cepheid.rules import Rules, any_event
 from cepheid.rules import rules as rules_of
 from cepheid.schema import DEFAULT_TIME
@@ -33,7 +34,7 @@ from cepheid.spark.tasks.worker import TIME, pack_schema
 from cepheid.spark.versions import STREAMS, missing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -146,7 +147,9 @@ class RuleRecognition:
         from cepheid.spark.rule_stream import RuleStream, selected
         from cepheid.spark.sources.rules import rows_as_stream
 
-        several = QueryPlans.of((self._carrier,), None, self.options, frame)
+        self._check_keys(frame)
+        with _said_of_rules(self._carrier.text):
+            several = QueryPlans.of((self._carrier,), None, self.options, frame)
         come = not isinstance(self.rules, Rules) and self.rules.isStreaming
         rules = selected(self.rules) if come else rows_as_stream(frame.sparkSession, self._rows())
         return RuleStream(several, rules=rules, columns=self._output(several.first))
@@ -158,11 +161,15 @@ class RuleRecognition:
 
     def _plan(self, frame: DataFrame) -> Plan:
         """How the events come to their keys: the plan of a query over any of them."""
+        self._check_keys(frame)
+        with _said_of_rules(self._carrier.text):
+            return Plan.of(self._carrier, self.options, frame)
+
+    def _check_keys(self, frame: DataFrame) -> None:
         for key in self.keys:
             if key not in frame.columns:
                 help_ = [*did_you_mean(key, frame.columns), f"the input has {quoted(frame.columns)}"]
                 raise SchemaError(f"the input has no column `{key}`, which keys= names", help=help_)
-        return Plan.of(self._carrier, self.options, frame)
 
     def _rows(self) -> list[dict[str, Any]]:
         if not isinstance(self.rules, Rules) and self.rules.isStreaming:
@@ -189,3 +196,17 @@ class RuleRecognition:
 
     def __repr__(self) -> str:
         return f"cepheid.spark.on_rules({self.rules!r}, keys={self.keys!r})"
+
+
+@contextmanager
+def _said_of_rules(carrier: str) -> Iterator[None]:
+    """Errors about the options of `on` as those of `on_rules`: the query that carries the events is none that a user wrote. carrier: its text."""
+    try:
+        yield
+    except CepheidError as error:
+        if error.text == carrier:
+            error.text, error.span = None, None
+            error.help = (*error.help, "keys= names the attributes by which all rules are partitioned")
+        # There is no columns=: rules show whole events.
+        error.help = tuple(line.replace("q.on(", "on_rules(") for line in error.help if "columns=[..]" not in line)
+        raise

@@ -151,8 +151,27 @@ SPARK_SAYS: tuple[tuple[tuple[str, ...], type[CepheidError], str, tuple[str, ...
         SetupError,
         "a Python that Spark starts has no cepheid",
         (
+            'on one machine: export PYSPARK_PYTHON="$(which python)" before the session starts, or Spark takes the python3 of the PATH',
             "install the same version in the Python that PYSPARK_PYTHON names, on the driver and all workers",
             "or send an environment with the job, see docs/spark.md, On a cluster: spark-submit --archives environment.tar.gz#environment",
+        ),
+    ),
+    (
+        ("No module named 'pyarrow",),
+        SetupError,
+        "a Python that Spark starts has no pyarrow",
+        (
+            'on one machine: export PYSPARK_PYTHON="$(which python)" before the session starts, or Spark takes the python3 of the PATH',
+            "else have pyarrow, pandas and the same cepheid in the Python that PYSPARK_PYTHON names, on the driver and all workers",
+        ),
+    ),
+    (
+        ("DUPLICATED_METRICS_NAME", "cepheid."),
+        NotSupportedError,
+        "one streaming query has the matches of two `on`, and Spark counts what each has dropped under one name",
+        (
+            "give both queries to one: cepheid.spark.on({..}), whose output says which query each match is of",
+            "or write the matches of the first to a table or a topic, and read them there with another streaming query",
         ),
     ),
     (
