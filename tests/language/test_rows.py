@@ -11,7 +11,7 @@ import pytest
 from lark.parsers.lalr_analysis import LALR_Analyzer
 from loaded_scripts import script
 
-from cepheid.errors import LimitError, QuerySyntaxError
+from cepheid.errors import LimitError, NotSupportedError, QuerySyntaxError
 from cepheid.language import rows_syntax as rows
 from cepheid.language import syntax
 from cepheid.language.diagnose import END
@@ -73,7 +73,7 @@ def some_pattern(dice: random.Random, depth: int) -> rows.RowPattern:
     inner = [lambda: some_pattern(dice, depth - 1)] * 7 if depth else []
     several = lambda: tuple(some_pattern(dice, depth - 1) for _ in range(dice.randint(2, 3)))  # noqa: E731 - three kinds have several
     made = [
-        lambda: rows.Variable(dice.choice(["A", "B", "PERMUTE", "a", 'b "x"', "FIRST", "\u00c4"])),
+        lambda: rows.Variable(dice.choice(["A", "B", "PERMUTE", "a", 'b "x"', "FIRST", "\u00c4", "AS", "ALL", "PATTERN"])),
         dice.choice([rows.Empty, rows.PartitionStart, rows.PartitionEnd]),
         *(
             [
@@ -134,6 +134,8 @@ def test_comments_and_signs_that_look_like_them() -> None:
     tree = rows.Concatenation((rows.Exclusion(rows.Variable("A")), rows.Variable("B")))
     for text in ("{-A-}B", "{- A -- the end -}\n-} B", "/* {- */ {- A -} B"):
         assert parse_row_pattern(text) == tree
+    with pytest.raises(QuerySyntaxError, match="found `-`"):
+        parse_row_pattern("{- A --} B\n -} B")  # no comment
 
 
 # ------------------------------------------------------------------------------------------------------------------------ errors
@@ -153,9 +155,7 @@ def test_comments_and_signs_that_look_like_them() -> None:
         ("PATTERN (A{2-3})", "found `-`", "write {2,5}"),
         ("PATTERN (A) DEFNE A AS x", "found `DEFNE`", "did you mean DEFINE?"),
         ("PATTERN (A) DEFINE A x > 1", "expected AS", "write DEFINE A AS and the condition"),
-        ("PATTERN (A) DEFINE A AS x > (SELECT max(y) FROM t)", "found `max`", "there are no subqueries"),
-        ("PATTERN (A) DEFINE A AS EXISTS (SELECT 1)", "found `1`", "there are no subqueries"),
-        ("MEASURES SUM(x) OVER (PARTITION BY y) AS z PATTERN (A)", "found `OVER`", "there are no window functions"),
+        ("MEASURES FINAL x AS z PATTERN (A)", "expected a navigation or an aggregate", ""),
         ("PATTERN (A) WITHIN 5 parsecs", "found `parsecs`", "the units are"),
         ("PATTERN (A) WITHIN INTERVAL '1:30' HOUR", "this INTERVAL is no number of one unit", "write INTERVAL '5' MINUTE"),
         ("MATCH_RECOGNIZE (PATTERN (A)) AS m", "found `AS`", "belongs to the statement"),
@@ -175,6 +175,26 @@ def test_errors_say_what_to_write(text: str, fact: str, help_: str) -> None:
     assert fact in caught.value.fact
     assert help_ in "\n".join(caught.value.help)
     assert caught.value.span is not None
+
+
+@pytest.mark.parametrize(
+    ("condition", "what", "place"),
+    [
+        ("x > (SELECT max(y) FROM t)", "subqueries", "SELECT"),
+        ("x > (SELECT 1)", "subqueries", "SELECT"),
+        ("x IN (SELECT y FROM t)", "subqueries", "SELECT"),
+        ("EXISTS (SELECT 1)", "subqueries", "SELECT"),
+        ("x > (with t as (select 1) select 2)", "subqueries", "with"),
+        ("SUM(x) OVER (PARTITION BY y) > 1", "window functions", "OVER"),
+        ("SUM(x) over () > 1", "window functions", "over"),
+    ],
+)
+def test_what_sql_has_beside_it(condition: str, what: str, place: str) -> None:
+    with pytest.raises(NotSupportedError, match=what) as caught:
+        parse_rows(f"PATTERN (A) DEFINE A AS {condition}")
+    assert caught.value.text is not None
+    assert caught.value.span is not None
+    assert caught.value.text[caught.value.span.start : caught.value.span.end] == place
 
 
 def test_limits() -> None:

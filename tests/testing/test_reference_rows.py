@@ -146,6 +146,8 @@ def test_columns_without_regard_to_case() -> None:
     assert values('MEASURES A.PRICE AS p, "x" AS q, X AS r PATTERN (A)', table) == [(1, 1, 3), (2, 2, 4)]
     with pytest.raises(BindError, match="there is no column `price`"):
         run('MEASURES A."price" AS p PATTERN (A)', table)
+    with pytest.raises(BindError, match="several columns are called `x`"):
+        run("MEASURES x AS p PATTERN (A)", table.rename_columns(["Price", "x", "x"]))
     table = table.rename_columns(["Price", "aB", "Ab"])
     with pytest.raises(BindError, match="`ab` may be one of several columns"):
         run("MEASURES ab AS p PATTERN (A)", table)
@@ -210,6 +212,29 @@ def test_within_is_less_than_its_bound() -> None:
         values(clause.replace("1m", "60"), table)
 
 
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("v / 2", [2.5, 3.5, None, 1.0, 4.5, 1.5]),
+        ("v + 0.5", [5.5, 7.5, None, 2.5, 9.5, 3.5]),
+        ("SUM(v) / COUNT(*)", [5.0, 6.0, 4.0, 3.5, 4.6, 26 / 6]),
+        ("AVG(v) < v", [False, True, None, False, True, False]),
+        ("COALESCE(v, 1e0)", [5.0, 7.0, 1.0, 2.0, 9.0, 3.0]),
+        ("CARDINALITY(ARRAY[v, 1.5])", [2] * 6),
+    ],
+)
+def test_values_of_other_rows_are_promoted(expression: str, expected: list[Any]) -> None:
+    found = [row[1] for row in values(f"ORDER BY t MEASURES {expression} AS m ALL ROWS PER MATCH PATTERN (A+)")]
+    assert [None if value is None else float(value) for value in found] == pytest.approx(expected)
+
+
+def test_many_orders_are_tried_one_by_one() -> None:
+    assert values("MEASURES COUNT(*) AS n PATTERN (PERMUTE(A, B, C, D, E, F, G, H, I, J, K, L))", pa.table({"x": range(25)})) == [
+        (12,),
+        (12,),
+    ]
+
+
 def test_a_search_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference_rows, "MOST_STEPS", 1000)
     with pytest.raises(LimitError, match="MOST_STEPS"):
@@ -248,13 +273,19 @@ def test_a_search_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPatc
         ("ORDER BY ts MEASURES price AS p PATTERN (A)", "there is no column `ts`", "the columns are"),
         ("PARTITION BY ts MEASURES price AS p PATTERN (A)", "there is no column `ts`", "the columns are"),
         ("ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (A {- B -})", "rows are left out", "{-"),
+        ("PARTITION BY tags MEASURES price AS p PATTERN (A)", "PARTITION BY compares values, and `tags` is list", "add a column"),
+        ("ORDER BY tags MEASURES price AS p PATTERN (A)", "ORDER BY compares values", "add a column"),
+        ("PARTITION BY name, NAME MEASURES price AS p PATTERN (A)", "`name` is named twice in PARTITION BY", "once"),
+        ("MEASURES COUNT(DISTINCT tags) AS p PATTERN (A)", "DISTINCT compares values", "an element"),
+        ("MEASURES COUNT(DISTINCT A.*) AS p PATTERN (A)", "DISTINCT takes a value, not whole rows", "COUNT(DISTINCT A.x)"),
+        ("ORDER BY price DESC MEASURES price AS p PATTERN (A) WITHIN 2", "ORDER BY goes back in time", "ascending"),
         ("MEASURES CLASSIFIER(price) AS p PATTERN (A)", "CLASSIFIER takes a variable", "CLASSIFIER(A)"),
         ("MEASURES price AS p PATTERN (A{:n})", "no value for parameter `:n`", "args="),
     ],
 )
 def test_errors_say_what_to_write(clause: str, fact: str, help_: str) -> None:
     with pytest.raises(BindError) as caught:
-        run(clause, pa.table({"price": [1], "name": ["x"]}))
+        run(clause, pa.table({"price": [1], "name": ["x"], "tags": [["y"]]}))
     assert fact in str(caught.value)
     assert help_ in "\n".join(caught.value.help)
     assert caught.value.span is not None

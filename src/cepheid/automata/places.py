@@ -5,9 +5,9 @@ end of the pattern (ACCEPT), behind which nothing is preferred any more. So the 
 lexicographic order of ways, and a match is found by taking, at each row, the first way that can still succeed (`engine.evaluations.preferred`).
 
 Construction. What is still to be matched is a chain of pattern parts, each before the rest (`_Chains`); a chain is made once, so it is a state. A
-quantifier puts a round of its body before itself, and counts: up to its upper bound, or without one up to its lower bound (and one more, where its
-body can be empty), for that is all that matters. A round that maps no row, at or above the lower bound, ends its quantifier (7.2.8), so a chain also
-says which of its rounds have mapped a row; with that no way from place to place can run in a circle. Anchors are ways that are open at the first row,
+quantifier puts a round of its body before itself, and counts: up to its upper bound, or without one up to its lower bound, for that is all that
+matters. A round that maps no row, and that reaches the lower bound or comes behind it, ends its quantifier (7.2.8), so a chain also says which of its
+rounds have mapped a row; with that no way from place to place can run in a circle. Anchors are ways that are open at the first row,
 or behind the last one. PERMUTE is the alternatives of all orders; of single variables, each of which maps one row in one way, what is left to come is
 enough to know.
 
@@ -34,6 +34,9 @@ ACCEPT = -1
 
 PLACES_LIMIT = 16_384
 """Most places of a pattern, each a variable in one place of the unrolled pattern."""
+
+CHAINS = 16
+"""Chains for each place of the limit."""
 
 PERMUTED_LIMIT = 7
 """Most parts of a PERMUTE of more than single variables: 7 have 5,040 orders."""
@@ -183,6 +186,8 @@ class _Construction:
                 break
             if now in seen:
                 continue
+            if len(self._chains.links) > CHAINS * PLACES_LIMIT:  # rounds without a row have no place
+                raise self._too_many()
             seen.add(now)
             part, rest = self._chains.links[now]
             match part:
@@ -202,18 +207,18 @@ class _Construction:
         key = (id(part), behind)
         if key not in self._known:
             if len(self._places) >= PLACES_LIMIT:
-                raise LimitError(
-                    f"the pattern has more than {PLACES_LIMIT:,} places (PLACES_LIMIT): each bound of a quantifier multiplies those in it",
-                    help=(
-                        "write + or * for a large bound, or a condition on COUNT(*)",
-                        "cepheid.automata.places.PLACES_LIMIT is the limit",
-                    ),
-                    text=self._plan.text or None,
-                    span=self._plan.pattern.span,
-                )
+                raise self._too_many()
             self._known[key] = len(self._places)
             self._places.append((variable, self._chains.excluded[rest], behind))
         return self._known[key]
+
+    def _too_many(self) -> LimitError:
+        return LimitError(
+            f"the pattern has more than {PLACES_LIMIT:,} places (PLACES_LIMIT): each bound of a quantifier multiplies those in it",
+            help=("write + or * for a large bound, or a condition on COUNT(*)", "cepheid.automata.places.PLACES_LIMIT is the limit"),
+            text=self._plan.text or None,
+            span=self._plan.pattern.span,
+        )
 
     def _parts(self, part: Any, rest: int) -> list[int]:
         """The chains that a part stands for, the preferred first."""
@@ -235,7 +240,7 @@ class _Construction:
             case rows.Quantified():
                 return self._rounds(part, 0, rest)
             case _Round(quantified, done, took):
-                return self._rounds(quantified, done, rest) if took or done <= self._least(quantified) else [rest]
+                return self._rounds(quantified, done, rest) if took or done < self._least(quantified) else [rest]
         return [rest]  # nothing, or the end of an exclusion
 
     def _few(self, part: rows.Permutation, operands: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -257,7 +262,7 @@ class _Construction:
         least, most = self._least(quantified), quantified.maximum
         assert most is None or isinstance(most, int), "bound"
         empty = self._can_be_empty(quantified.pattern)
-        count = done + 1 if most is not None else min(done + 1, least + empty)
+        count = done + 1 if most is not None else min(done + 1, max(least, 1))
         round_ = _Round(quantified, count, took=not empty)
         more = [self._chains.link(quantified.pattern, self._chains.link(round_, rest))] * (most is None or done < most)
         stop = [rest] * (done >= least)

@@ -14,17 +14,14 @@ if TYPE_CHECKING:
 HINTS: tuple[Hint, ...] = (
     trap("this is a whole statement: give the clause alone, from PARTITION BY to DEFINE", at=r"(?:SELECT|FROM|WITH)\b", before=r"\A"),
     trap("leave out the `;` at the end", at=";", refuses="VBAR"),
-    trap("there are no subqueries: join before the clause, and use the column", before=r"[(]\s*(?:SELECT|WITH)\b.*"),
     trap(
         "the name of the result belongs to the statement around the clause: leave it out",
         at=r"AS\b|[^\W\d]\w*",
         before=r"\)",
         refuses="AS PATTERN COMMA RPAR",
     ),
-    trap("there are no subqueries: join before the clause, and use the column", at=r"(?:SELECT|WITH|EXISTS)\b", before=r"[(=<>]|IN|EXISTS"),
     trap("an alternative without rows is written (): PATTERN (A | ())", at=r"[|)]", before=r"[|(]", accepts="VARIABLE"),
     trap(f"the units are {', '.join(UNIT_SYMBOLS.values())} and their words (seconds, minutes, ..)", before=r"\bWITHIN\s+[0-9.]+"),
-    trap("there are no window functions: PREV, NEXT, FIRST, LAST and aggregates read other rows", at=r"OVER\b"),
     trap("variables stand one behind the other: PATTERN (A B+ C)", at=r"[;,]|->|:", accepts="VBAR"),
     trap("the alternative is written `|`: PATTERN (A | B)", at=r"\|\||/", accepts="VBAR"),
     trap("a group is written in round parentheses", at=r"\[", accepts="VBAR"),

@@ -6,10 +6,10 @@ import functools
 import re
 from typing import TYPE_CHECKING, cast
 
-from cepheid.errors import CepheidError
+from cepheid.errors import CepheidError, NotSupportedError, Span
 from cepheid.language import limits
 from cepheid.language.diagnose import UNCLOSED, Wording, check_characters, syntax_error
-from cepheid.language.driver import END, Driver, UnexpectedError
+from cepheid.language.driver import END, WORD, Driver, UnexpectedError
 from cepheid.language.parser import Watch
 from cepheid.language.rows_actions import RowActions
 from cepheid.language.tables import ROWS, stored
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from cepheid.language.hints import Failure
     from cepheid.language.rows_syntax import RowClause, RowPattern
     from cepheid.language.syntax import Expression, Node
+
+NEAR = 200
+"""Characters before a failure that are looked at."""
 
 VALUE = "IDENTIFIER QUOTED NUMBER STRING DURATION INTERVAL TRUE FALSE NULL DATED PARAMETER MINUS LPAR NOT CALL CASE CAST ARRAY RUNNING FINAL DISTINCT"
 
@@ -32,6 +35,7 @@ PHRASES: Phrases = (
     ("a pattern", "VARIABLE CIRCUMFLEX EXCLUDED", "QUOTED LPAR PERMUTE DOLLAR"),
     ("`*` or a value", "STAR CALL", VALUE),
     ("a value", "CALL NUMBER", VALUE),
+    ("a navigation or an aggregate, as in LAST(A.x)", "CALL", ""),
     ("a quantifier (`*`, `+`, `?`, `{n,m}`)", "STAR LBRACE", "PLUS QMARK"),
     ("`|`", "VBAR", ""),
     ("a duration", "DURATION NUMBER", "INTERVAL PARAMETER"),
@@ -127,8 +131,27 @@ def _parse(text: str, start: str) -> Node:
     except CepheidError as error:
         raise error.located(text) from None
     except UnexpectedError as error:
-        raise syntax_error(text, error, WORDING) from None
+        raise _elsewhere(text, error.position) or syntax_error(text, error, WORDING) from None
     return tree
+
+
+def _elsewhere(text: str, position: int) -> NotSupportedError | None:
+    """The error for what SQL has and a clause has not, where the text fails at it or behind its first word."""
+    before = text[max(0, position - NEAR) : position]
+    query = re.search(r"\(\s*((?:SELECT|WITH)\b[^()]*)\Z", before, re.IGNORECASE) or re.search(r"\bEXISTS\s*()\Z", before, re.IGNORECASE)
+    over = re.compile(r"OVER\b", re.IGNORECASE).match(text, position)
+    if query is None and over is None:
+        return None
+    what, way_out = (
+        ("subqueries are", "join before the clause, and use the column")
+        if query is not None
+        else ("window functions are", "PREV, NEXT, FIRST, LAST and aggregates read other rows")
+    )
+    start = position if query is None else position - len(query[1])
+    word = WORD.match(text, start)
+    return NotSupportedError(
+        f"{what} not supported in a clause", help=way_out, text=text, span=Span(start, start + len(word[0]) if word else start + 1)
+    )
 
 
 @functools.cache

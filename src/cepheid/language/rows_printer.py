@@ -14,6 +14,27 @@ if TYPE_CHECKING:
 
     from cepheid.language import syntax
 
+KEYWORDS = frozenset(
+    (
+        "ALL",
+        "AFTER",
+        "AS",
+        "DEFINE",
+        "MEASURES",
+        "ONE",
+        "ORDER",
+        "PARTITION",
+        "PATTERN",
+        "PERMUTE",
+        "SUBSET",
+        "WITHIN",
+        "FIRST",
+        "LAST",
+        "NEXT",
+    )
+)
+"""Variables that are quoted, for somewhere in a clause a word is meant."""
+
 SIGNS = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 """The quantifiers with a sign of their own, by their bounds."""
 
@@ -36,7 +57,7 @@ def rows_text(node: syntax.Node, *, indent: int | None = None) -> str:
 
 def variable_text(name: str) -> str:
     """The name of a pattern variable as it is written: in double quotes where it is not a plain word in capitals."""
-    return name if is_plain(name) and name == name.upper() and name != "PERMUTE" else _quoted(name)
+    return name if is_plain(name) and name == name.upper() and name not in KEYWORDS else _quoted(name)
 
 
 def name_text(name: rows.Name) -> str:

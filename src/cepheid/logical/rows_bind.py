@@ -28,12 +28,12 @@ from cepheid.logical.folding import fold
 from cepheid.logical.plan import Apply, Expression, Field, Literal
 from cepheid.logical.rows import AGGREGATES, Aggregate, Classifier, MatchNumber, Navigate, OrderKey, RowMeasure, RowPlan
 from cepheid.logical.scopes import attribute
-from cepheid.logical.types import BOOL, DOUBLE, INT64, NULL, TEXT, Mismatch, describe, type_of
+from cepheid.logical.types import BOOL, DOUBLE, INT64, NULL, TEXT, Mismatch, canonical, describe, type_of
 from cepheid.records import record
 from cepheid.schema import EventSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from cepheid.errors import BindError, Span
     from cepheid.logical.rows import Owner
@@ -84,19 +84,19 @@ def bind_rows(clause: written.RowClause, columns: pa.Schema, *, args: Mapping[st
     Raises BindError for what does not fit, LimitError past a limit of names and numbers. Linear in the clause.
     """
     context = Context(_schema(clause, columns), {} if args is None else args, text)
-    names = _Names(context, clause)
+    names = _Names(context, clause, {name for name in columns.names if columns.names.count(name) > 1})
     measures = tuple(_measure(context, names, each) for each in clause.measures)
     conditions = {each.variable: RowBinder(context, names, define=True).condition(each.condition) for each in clause.defines}
     plan = RowPlan(
         columns=tuple((each.name, each.type) for each in columns),
-        partition_by=tuple(names.column(each) for each in clause.partition_by),
+        partition_by=names.keys(clause.partition_by),
         order_by=tuple(_order(names, each) for each in clause.order_by),
         measures=measures,
         shown=clause.shown,
         skip=clause.after.skip,
         resume=names.resume(clause.after),
         pattern=_pattern(context, clause.pattern),
-        within=None if clause.within is None else _within(context, clause.within),
+        within=None if clause.within is None else _within(context, clause, clause.within),
         variables=names.variables,
         unions=MappingProxyType(names.unions),
         conditions=MappingProxyType(conditions),
@@ -118,7 +118,7 @@ def _schema(clause: written.RowClause, columns: pa.Schema) -> EventSchema:
 
 def _order(names: _Names, order: written.Order) -> OrderKey:
     nulls_first = not order.descending if order.nulls_first is None else order.nulls_first
-    return OrderKey(names.column(order.column), order.descending, nulls_first)
+    return OrderKey(names.compared(order.column, "ORDER BY"), order.descending, nulls_first)
 
 
 def _measure(context: Context, names: _Names, measure: written.Measure) -> RowMeasure:
@@ -129,8 +129,10 @@ def _measure(context: Context, names: _Names, measure: written.Measure) -> RowMe
     return RowMeasure(measure.name.text, bound, kind)
 
 
-def _within(context: Context, length: syntax.Duration | syntax.Parameter) -> int:
+def _within(context: Context, clause: written.RowClause, length: syntax.Duration | syntax.Parameter) -> int:
     """The bound of WITHIN: what is less than it fits."""
+    if clause.order_by and clause.order_by[0].descending:
+        raise context.error("WITHIN bounds how much later a row is, and ORDER BY goes back in time", length.span, "order by it ascending")
     if context.schema.time_column is None:
         raise context.error(
             "WITHIN bounds the first column of ORDER BY, which is no column of times or whole numbers",
@@ -172,8 +174,9 @@ def _check_output(context: Context, clause: written.RowClause, plan: RowPlan) ->
 class _Names:
     """What the names of a clause are: columns, variables and unions of these."""
 
-    def __init__(self, context: Context, clause: written.RowClause) -> None:
+    def __init__(self, context: Context, clause: written.RowClause, repeated: Collection[str]) -> None:
         self.context = context
+        self.repeated = repeated
         self.variables = tuple(dict.fromkeys(each.name for each in _variables(clause.pattern)))
         self.unions: dict[str, frozenset[str]] = {}
         for each in _variables(clause.pattern):
@@ -230,9 +233,29 @@ class _Names:
             raise self.unknown(after.variable, after.place("variable"), "the pattern has")
         return found
 
+    def keys(self, names: Sequence[written.Name]) -> tuple[str, ...]:
+        """The columns of PARTITION BY, each once."""
+        found: list[str] = []
+        for name in names:
+            column = self.compared(name, "PARTITION BY")
+            if column in found:
+                raise self.context.error(f"`{column}` is named twice in PARTITION BY", name.span, "name it once")
+            found.append(column)
+        return tuple(found)
+
+    def compared(self, name: written.Name, what: str) -> str:
+        """A column whose values are compared; raises BindError for lists, structs and other nested types."""
+        column = self.column(name)
+        kind = self.context.schema.attributes[column]
+        if canonical(kind) is None:
+            raise self.context.error(f"{what} compares values, and `{column}` is {kind}", name.span, "add a column of what is compared")
+        return column
+
     def column(self, name: written.Name) -> str:
         """The column of a name: this one, else the only one that is the same without regard to case, unless it is quoted."""
         columns = self.context.schema.attributes
+        if name.text in self.repeated:
+            raise self.context.error(f"several columns are called `{name.text}`", name.span, "rename them in the input")
         if name.text in columns:
             return name.text
         alike = [] if name.quoted else [column for column in columns if column.lower() == name.text.lower()]
@@ -581,7 +604,7 @@ class RowBinder(ExpressionBinder):
             raise self.error(f"{said}(*) has no meaning", node.span, f"only COUNT(*) counts rows: write {said}(A.x)")
         inside = self._enter(node, said)
         if len(node.arguments) == 1 and isinstance(node.arguments[0], written.RowsOf):
-            arguments = self._rows_of(name, node.arguments[0], inside)
+            arguments = self._rows_of(name, node.arguments[0], inside, distinct=node.distinct)
         else:
             if node.arguments or name != "count":  # COUNT() is COUNT(*)
                 two = name in {"max_by", "min_by"}
@@ -590,17 +613,20 @@ class RowBinder(ExpressionBinder):
         where = None if node.where is None else self.condition(node.where)
         self.inside = None
         arguments, kind = _typed(name, said, arguments)
+        if node.distinct and types.family(type_of(arguments[0])) == "nested":
+            raise Mismatch(f"DISTINCT compares values, and this is {describe(type_of(arguments[0]))}", "take a field or an element of it")
         return Aggregate(
             name, self._owner_of(inside), arguments, node.distinct, where, node.semantics is written.Semantics.FINAL, kind, span=node.span
         )
 
-    def _rows_of(self, name: str, node: written.RowsOf, inside: _Inside) -> tuple[Expression, ...]:
+    def _rows_of(self, name: str, node: written.RowsOf, inside: _Inside, *, distinct: bool) -> tuple[Expression, ...]:
         """`A.*`: all rows of a variable."""
         owner = self.names.owner(node.variable)
         if owner is None:
             raise self._no_owner(node.variable)
-        if name != "count":
-            raise self.error(f"{inside.name} takes a value, not whole rows", node.span, "only COUNT(A.*) counts rows")
+        if name != "count" or distinct:
+            what = "DISTINCT" if distinct else inside.name
+            raise self.error(f"{what} takes a value, not whole rows", node.span, "COUNT(A.*) counts rows, and COUNT(DISTINCT A.x) values")
         inside.owners.append((owner, node.span))
         return ()
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 
 from cepheid.logical.plan import Apply, Expression, Field, Index, Lag, Literal, Time
+from cepheid.logical.types import type_of
 from cepheid.records import record
 from cepheid.schema import NANOSECONDS
 
@@ -243,9 +244,7 @@ def _round(expression: Apply, value: Any, towards: Callable[[Any], int]) -> Any:
 
 
 def _cast(expression: Apply, value: Any) -> Any:
-    argument, target = expression.arguments[0], expression.type
-    assert isinstance(argument, Field | Time | Index | Literal | Apply)
-    source = argument.type
+    source, target = type_of(expression.arguments[0]), expression.type
     if pa.types.is_floating(target):
         return float(value)
     if pa.types.is_decimal(target):

@@ -2,8 +2,8 @@
 
 A partition is a sequence of rows. A mapping gives each row of an interval a variable. For a start the pattern lists mappings in preferment order (the
 standard, ISO 19075-5, chapter 7); the match is the first one whose conditions hold, and starts are tried from the earliest. A condition is asked when
-its row is mapped: it sees the rows so far, and its own as already mapped. A round of a quantifier that maps no row, at or above the lower bound, ends
-the quantifier (7.2.8). Nothing here knows of automata; a pattern can take a time that grows exponentially with the rows.
+its row is mapped: it sees the rows so far, and its own as already mapped. A round of a quantifier that maps no row, and that reaches the lower bound
+or comes behind it, ends the quantifier (7.2.8). Nothing here knows of automata; a pattern can take a time that grows exponentially with the rows.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     Todo = tuple[Any, "Todo"] | None
     """What is still to be matched: patterns and `_Round`s, one behind the other."""
 
-MOST_STEPS = 5_000_000
-"""Steps of one search: some ten seconds."""
+MOST_STEPS = 1_000_000
+"""Steps of the search in one partition: some ten seconds."""
 
 
 @record
@@ -61,6 +61,9 @@ class _Round:
 
 LEAVE = "leave"
 """The end of an exclusion."""
+
+NOTHING: Any = object()
+"""No way is left."""
 
 
 def match_rows(plan: RowPlan, rows: pa.Table) -> pa.Table:
@@ -110,9 +113,10 @@ def _value(plan: RowPlan, row: Row, name: str) -> Any:
 def matches(plan: RowPlan, rows: Sequence[Row]) -> list[RowMatch]:
     """The matches in a partition, in order."""
     found: list[RowMatch] = []
+    search = _Search(plan, rows)
     start = 0
     while start < len(rows):
-        match = first_match(plan, rows, start, len(found) + 1)
+        match = search.first(start, len(found) + 1)
         if match is None:
             start += 1
             continue
@@ -144,47 +148,67 @@ def _resumed(plan: RowPlan, match: RowMatch) -> int:
     return match.start + place
 
 
-def first_match(plan: RowPlan, rows: Sequence[Row], start: int, number: int) -> RowMatch | None:
-    """The preferred match from a start, None where there is none."""
-    bound = plan.order_by[0].column if plan.within is not None else None
-    times = [None if bound is None else evaluate.attribute_value(row, _time(plan, bound)) for row in rows]
-    steps = 0
-    stack: list[tuple[int, Any, int, Todo]] = [(start, None, 0, (plan.pattern, None))]
-    while stack:
-        steps += 1
-        if steps > MOST_STEPS:
+class _Search:
+    """The search for the matches of a partition, which may take MOST_STEPS."""
+
+    def __init__(self, plan: RowPlan, rows: Sequence[Row]) -> None:
+        self._plan = plan
+        self._rows = rows
+        self._steps = 0
+        bound = plan.order_by[0].column if plan.within is not None else None
+        self._times = [None if bound is None else evaluate.attribute_value(row, _time(plan, bound)) for row in rows]
+
+    def first(self, start: int, number: int) -> RowMatch | None:
+        """The preferred match from a start, None where there is none."""
+        # What is tried next lies on top: the ways on from a position, with the rows mapped so far and the exclusions around.
+        stack: list[tuple[int, Any, int, Iterator[Todo]]] = [(start, None, 0, iter([(self._plan.pattern, None)]))]
+        while stack:
+            position, mapped, excluded, ways = stack[-1]
+            todo = next(ways, NOTHING)
+            if todo is NOTHING:
+                stack.pop()
+                continue
+            self._step(start)
+            if todo is None:
+                return RowMatch(start, number, *_unrolled(mapped))
+            item, rest = todo
+            on = iter([rest])
+            match item:
+                case pattern.Variable(name):
+                    longer = (mapped, name, excluded > 0)
+                    if position < len(self._rows) and self._fits(name, longer, position, start, number):
+                        stack.append((position + 1, longer, excluded, on))
+                case pattern.PartitionStart() | pattern.PartitionEnd():
+                    if position == (0 if isinstance(item, pattern.PartitionStart) else len(self._rows)):
+                        stack.append((position, mapped, excluded, on))
+                case pattern.Exclusion(inner):
+                    stack.append((position, mapped, excluded + 1, iter([(inner, (LEAVE, rest))])))
+                case str():
+                    stack.append((position, mapped, excluded - 1, on))
+                case pattern.Quantified() | _Round():
+                    stack.append((position, mapped, excluded, _rounds(item, position, rest)))
+                case _:
+                    stack.append((position, mapped, excluded, _ways(item, rest)))
+        return None
+
+    def _step(self, start: int) -> None:
+        self._steps += 1
+        if self._steps > MOST_STEPS:
             raise LimitError(
-                f"the definition takes more than {MOST_STEPS:,} steps for the match from row {start} (MOST_STEPS)",
+                f"the definition takes more than {MOST_STEPS:,} steps in one partition, at row {start} (MOST_STEPS)",
                 help="give it fewer rows",
             )
-        position, mapped, excluded, todo = stack.pop()
-        if todo is None:
-            return RowMatch(start, number, *_unrolled(mapped))
-        item, rest = todo
-        match item:
-            case pattern.Variable(name):
-                if position < len(rows):
-                    longer = (mapped, name, excluded > 0)
-                    in_time = bound is None or _less(times[position], times[start], plan.within)
-                    condition = plan.conditions.get(name)
-                    seen = Seen(rows, start, _unrolled(longer)[0], number)
-                    if in_time and (condition is None or seen.value(condition, len(seen.variables)) is True):
-                        stack.append((position + 1, longer, excluded, rest))
-            case pattern.Empty():
-                stack.append((position, mapped, excluded, rest))
-            case pattern.PartitionStart():
-                stack += [(position, mapped, excluded, rest)] * (position == 0)
-            case pattern.PartitionEnd():
-                stack += [(position, mapped, excluded, rest)] * (position == len(rows))
-            case pattern.Exclusion(inner):
-                stack.append((position, mapped, excluded + 1, (inner, (LEAVE, rest))))
-            case str():
-                stack.append((position, mapped, excluded - 1, rest))
-            case pattern.Quantified() | _Round():
-                stack += [(position, mapped, excluded, way) for way in reversed(list(_rounds(item, position, rest)))]
-            case _:
-                stack += [(position, mapped, excluded, way) for way in reversed(list(_ways(item, rest)))]
-    return None
+
+    def _fits(self, name: str, mapped: Any, position: int, start: int, number: int) -> bool:
+        """Whether the last of the mapped rows can be that variable."""
+        plan = self._plan
+        if plan.within is not None and not _less(self._times[position], self._times[start], plan.within):
+            return False
+        condition = plan.conditions.get(name)
+        if condition is None:
+            return True
+        seen = Seen(self._rows, start, _unrolled(mapped)[0], number)
+        return seen.value(condition, len(seen.variables)) is True
 
 
 def _time(plan: RowPlan, name: str) -> Field:
@@ -192,9 +216,9 @@ def _time(plan: RowPlan, name: str) -> Field:
     return Field("", (name,), canonical(kind) or kind, kind)
 
 
-def _less(time: Any, first: Any, most: int | None) -> bool:
+def _less(time: Any, first: Any, most: int) -> bool:
     """Whether a time is less than `most` steps after the first."""
-    if time is None or first is None or most is None:
+    if time is None or first is None:
         return False
     difference = time - first
     return bool((difference if isinstance(difference, int) else difference.days) < most)
@@ -206,7 +230,7 @@ def _rounds(item: pattern.Quantified | _Round, position: int, rest: Todo) -> Ite
     minimum, maximum = quantified.minimum, quantified.maximum
     assert isinstance(minimum, int), "bound"
     assert maximum is None or isinstance(maximum, int), "bound"
-    if isinstance(item, _Round) and item.began == position and done > minimum:
+    if isinstance(item, _Round) and item.began == position and done >= minimum:
         yield rest
         return
     on: Todo = (quantified.pattern, (_Round(quantified, done + 1, position), rest))
@@ -217,6 +241,8 @@ def _rounds(item: pattern.Quantified | _Round, position: int, rest: Todo) -> Ite
 def _ways(item: Any, rest: Todo) -> Iterator[Todo]:
     """The ways through a part of other patterns, the preferred first."""
     match item:
+        case pattern.Empty():
+            yield rest
         case pattern.Concatenation(items):
             yield _behind(items, rest)
         case pattern.Alternation(operands):
