@@ -59,6 +59,8 @@ class PreferredTables:
     """The two tables of a clause, filled as its rows ask for them."""
 
     def __init__(self, plan: RowPlan, places: Places) -> None:
+        """plan: without WITHIN, which asks of a start how far its match may reach."""
+        assert plan.within is None
         self.plan = plan
         self.places = places
         self.sets: list[frozenset[int]] = []
