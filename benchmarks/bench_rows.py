@@ -2,8 +2,8 @@
 
     python benchmarks/bench_rows.py [--rows N ..] [--repeat R]
 
-The kernel alone, from letters to matches, and the numbering of letters before it; no conditions, sorting or measures yet. Each figure is the median of
-R runs, in turns over all patterns. Rows are a random walk, or letters that hold at random.
+The kernel alone, from letters to matches, and the numbering of letters before it; no conditions, sorting or measures yet. Each figure is the median
+of R runs, in turns over all patterns. Rows are a random walk, or letters that hold at random.
 """
 
 from __future__ import annotations
