@@ -63,7 +63,7 @@ ROOMS = ("memory", "letters", "output", "input", "evaluations", "plan", "run")
 INNER_ROOMS = ("", "around", "graph", "counts", "choosing", "guards", "absences")
 """Those of the evaluations, "" for what all of them share: the same."""
 
-PARTS = dict.fromkeys(("testing.evaluate", "testing.denotation", "testing.derived"), "testing.reference")
+PARTS = dict.fromkeys(("testing.evaluate", "testing.denotation", "testing.derived", "testing.reference_rows"), "testing.reference")
 """Modules that belong to a unit without lying in it: the reference is three modules."""
 
 LATE: dict[tuple[str, str], str] = {
