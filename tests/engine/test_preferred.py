@@ -151,14 +151,14 @@ def test_many_matches_and_partitions() -> None:
     """Buffers grow, and partitions are told apart."""
     plan = planned("A+ B?", "AFTER MATCH SKIP TO NEXT ROW")
     tables = PreferredTables(plan, places_of(plan))
-    cuts = [0, 0, 3000, 3001, 3001, 6000]
-    letters = np.array([1, 1, 3] * 2000, np.uint64)
+    cuts = [0, 0, 900, 901, 901, 1800]
+    letters = np.array([1, 1, 3] * 600, np.uint64)
     for variant in ("compiled", "python"):
         given = found(tables, letters, cuts, variant) if variant in available() else None
         if given is not None:
-            assert len(given) == 6000
-            assert {start for start, _, _ in given} == set(range(6000))
-            assert [len(names) for _, names, _ in given[:3]] == [3000, 2999, 2998]
+            assert len(given) == 1800
+            assert {start for start, _, _ in given} == set(range(1800))
+            assert [len(names) for _, names, _ in given[:3]] == [900, 899, 898]
 
 
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
