@@ -662,8 +662,15 @@ def test_forged_rules_are_refused(change: Callable[[dict[str, Any]], Any]) -> No
 
 
 def test_many_versions_that_begin_one_by_one_and_end_together() -> None:
+    """Eight times as many begin in less than 32 times the time, where each with each would be 64 times; and to end them is next to nothing."""
+    few, many = (begun_and_ended(count) for count in (75, 600))
+    assert many[0] < 32 * few[0]
+    assert many[1] < many[0] / 10
+
+
+def begun_and_ended(count: int) -> tuple[float, float]:
+    """How long it takes that so many versions begin, and that they end."""
     text = "SELECT * WHERE A AS a ; B FILTER a[ts > :least] WITHIN 10"
-    count = 600
     recognizer = cepheid.rules([row(f"r{place}", text, args={"least": place}) for place in range(count)]).recognizer(EVENTS.schema)
     recognizer.push(stream("A1"))
     recognizer.change([row(f"r{place}", text, args={"least": place + 1}, from_=100 + place) for place in range(count)])
@@ -672,6 +679,6 @@ def test_many_versions_that_begin_one_by_one_and_end_together() -> None:
     recognizer.push(stream(f"A100 A{100 + count + 50}"))
     begun = clock.thread_time()
     recognizer.push(stream("A10000 A20000"))
-    assert begun - started < 6
-    assert clock.thread_time() - begun < 0.2
+    ended = clock.thread_time()
     assert recognizer.versions == {}
+    return begun - started, ended - begun
